@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import particle_models
 import pytest
+from msgspec.structs import replace
 
 import priorwise as pw
 from priorwise.core import hashing
@@ -122,8 +123,8 @@ def test_decisions_are_made_again_from_the_log(prior, propensities):
     assert made.replay("t") == []
     # a log that was changed shows
     log = made.store._logs["t"]
-    log.events[0] = log.events[0]._replace(arm=(log.events[0].arm + 1) % 4)
-    log.events[1] = log.events[1]._replace(arm=(log.events[1].arm + 1) % 4)
+    log.events[0] = replace(log.events[0], arm=(log.events[0].arm + 1) % 4)
+    log.events[1] = replace(log.events[1], arm=(log.events[1].arm + 1) % 4)
     assert propensities is False or made.replay("t") != []
 
 
@@ -325,7 +326,7 @@ def test_compiled_laws_of_beta_arms_are_those_of_the_policy(shares):
         quick, plain = (
             Chooser(prior, fold_of(prior), pw.ThompsonSampling(), 100, 0, shares) for _ in range(2)
         )
-        object.__delattr__(plain, "drawn")
+        plain.live = None
         pulls = rng.integers(0, 3000, arms) * rng.integers(0, 2, arms)
         won = rng.binomial(pulls, rng.uniform(0.01, 0.3))
         state = np.concatenate([won, pulls]).astype(np.float64)
@@ -604,10 +605,10 @@ def test_a_retried_request_gets_the_first_decision():
     made = decider()
     first = made.decide("t", request="r1")
     again = made.decide("t", request="r1")
-    assert again == first._replace(repeated=True)
+    assert again == replace(first, repeated=True)
     assert made.decide("t", request="r2").step == 2
     batch = made.allocate("t", 10, request="r3")
-    assert made.allocate("t", 10, request="r3") == batch._replace(repeated=True)
+    assert made.allocate("t", 10, request="r3") == replace(batch, repeated=True)
     for call in (
         lambda: made.decide("t", request="r3"),
         lambda: made.allocate("t", 5, request="r1"),
@@ -622,7 +623,7 @@ def test_a_unit_keeps_its_decision():
     first = made.decide("t", unit="ann")
     made.reward(first.token, 1.0)
     again = made.decide("t", unit="ann")
-    assert again == first._replace(repeated=True)
+    assert again == replace(first, repeated=True)
     assert made.decide("t", unit="bob").step == 2
     assert made.decide("other", unit="ann").step == 1
 

@@ -23,6 +23,7 @@ from priorwise.serve.http.logs import Log
 from priorwise.serve.http.service import Service
 
 FROZEN: Final = Path(__file__).with_name("frozen_service.json")
+SEED: Final = 0  # what is frozen has one
 TOKEN: Final = "{token}"
 """Stands for the token of the last decision."""
 PRIOR: Final = json.loads(
@@ -100,7 +101,7 @@ async def answers(store: Path | None) -> list[dict[str, Any]]:
     """What a service without keys answers, one after the other."""
     now = [1000.0]
     decider = Decider(
-        prior(), pw.ThompsonSampling(), horizon=200, seed=0, store=store, clock=lambda: now[0]
+        prior(), pw.ThompsonSampling(), horizon=200, seed=SEED, store=store, clock=lambda: now[0]
     )
     service = Service(decider, open=True, page=False, log=Log(io.StringIO()))
     token, result = "", []

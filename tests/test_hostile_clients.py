@@ -17,23 +17,23 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
-from serving import read
+from serving import read, started
 from test_http import Asked, error
 
 from priorwise import ExchangeableBetaPrior
 from priorwise.cli.serve import _other_settings
 from priorwise.serve import Client, Unavailable
-from priorwise.serve.http import endpoints, keys
+from priorwise.serve.http import keys, service
 from priorwise.serve.http.limits import SLOW, TRIES, Limits, Tries
 from priorwise.serve.http.logs import Log
-from priorwise.serve.http.metrics import Together
 from priorwise.serve.http.protocol import Connection
 from priorwise.serve.http.running import Server, bound, configured
 from priorwise.serve.http.waiting import Few
-from priorwise.serve.operations import Decision
 from priorwise.serve.stores import opened, sql
-from priorwise.serve.stores.session import arms_of
+from priorwise.serve.stores.schema import tuple_of
+from priorwise.serve.types import Decision
 
 LIMITS = Limits(patience=0.5, waiting=2, headers=4096)
 
@@ -95,7 +95,7 @@ def test_who_leaves_during_log_in_is_no_bug(served: tuple[int, Asked]) -> None:
             break
         time.sleep(0.02)
     assert statuses == [499]
-    assert asked.service.metrics.bugs == 0
+    assert asked.service.metrics.value("bugs_total") == 0.0
 
 
 @pytest.mark.parametrize("piece", [b"a" * 512, b"a: b\r\n" * 100])
@@ -152,7 +152,7 @@ def test_keys_and_readiness_do_not_wait_behind_work(
     asked, go = on_disk, threading.Event()
     service = asked.service
     for name in ("summary", "export"):
-        monkeypatch.setattr(type(asked.decider), name, lambda *_: go.wait(60))
+        monkeypatch.setattr(type(asked.decider), name, lambda *_, **__: go.wait(60))
 
     async def scenario() -> None:
         transport = httpx.ASGITransport(service)  # type: ignore[arg-type]
@@ -356,7 +356,7 @@ def test_names_of_arms_do_not_fill_the_memory(tmp_path: Path) -> None:
         answer = asked("POST", "/v1/decide", {"task": task, "available": arms})
         assert "100,000" in error(answer, 422, "wrong_value")
     assert asked("POST", "/v1/decide", {"task": "t"}).status_code == 200
-    most = arms_of.cache_info().maxsize
+    most = tuple_of.cache_info().maxsize
     assert most is not None
     assert most * (2 * 100_000 + 2 * 100_000) < 60e6
     asked.decider.close()
@@ -388,7 +388,7 @@ class Ports(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
         made = Decision("a", "t", None, "t", self.client_address[1], 1)
-        content = json.dumps(made._asdict()).encode()
+        content = msgspec.json.encode(made)
         self.send_response(200)
         self.send_header("content-length", str(len(content)))
         self.end_headers()
@@ -446,29 +446,19 @@ def test_another_database_is_no_folder() -> None:
         opened("mysql://host/name")
 
 
+@pytest.mark.slow
 def test_metrics_are_those_of_all_workers(tmp_path: Path) -> None:
-    store = tmp_path / "decisions.db"
-    one, two = Asked(store), Asked(store, made=False)
-    two.keys = one.keys
-    for asked in (one, two):
-        asked.service._together = Together(str(tmp_path), asked.service.metrics)
-    two.service.keys.refresh()
-
-    def decisions(asked: Asked) -> int:
-        text = asked("GET", "/metrics").text
-        return int(text.partition("\npriorwise_decisions_total ")[2].split()[0])
-
-    for number in range(3):
-        assert one("POST", "/v1/decide", {"task": "t"}).status_code == 200
-        assert two("POST", "/v1/decide", {"task": "t"}).status_code == 200
-        assert two("POST", "/v1/reward", {"token": "x", "value": 1}).status_code == 404
-        two.service._together.write()  # type: ignore[union-attr]
-        assert decisions(one) == decisions(two) == 2 * number + 2
-    text = one("GET", "/metrics").text
-    assert 'priorwise_rewards_total{outcome="refused"} 3' in text
-    assert 'priorwise_request_seconds_count{route="/v1/decide"} 6' in text
-    for asked in (one, two):
-        asked.decider.close()
+    service = started(tmp_path, "--workers", "2")
+    for _ in range(8):
+        assert service.ask("POST", "/v1/decide", {"task": "t"}).status == 200
+        assert service.ask("POST", "/v1/reward", {"token": "x", "value": 1}).status == 404
+    for _ in range(8):  # whichever answers
+        text = service.ask("GET", "/metrics").body.decode()
+        assert "\npriorwise_decisions_total 8.0\n" in text
+        assert 'priorwise_rewards_total{outcome="refused"} 8.0' in text
+        assert 'priorwise_request_seconds_count{route="/v1/decide"} 8.0' in text
+        assert "\npriorwise_open_tasks 1.0\n" in text
+    assert service.stop() == 0
 
 
 @pytest.mark.parametrize("ids", [False, True])
@@ -479,9 +469,9 @@ def test_other_keys_have_their_turn_within_many_decisions(
     store, sizes = on_disk.decider.store, list[int]()
     submit = store.submit
 
-    def spied(work: Any, **wanted: Any) -> Any:
-        sizes.append(len(wanted["tasks"]))
-        return submit(work, **wanted)
+    def spied(work: Any, wanted: Any) -> Any:
+        sizes.append(len(wanted.tasks))
+        return submit(work, wanted)
 
     monkeypatch.setattr(store, "submit", spied)
     names = [f"t{number}" for number in range(130)]
@@ -489,8 +479,8 @@ def test_other_keys_have_their_turn_within_many_decisions(
     made = on_disk("POST", "/v1/decide_many", body).json()["decisions"]
     assert [each["task"] for each in made] == names
     assert sum(sizes) == len(names)
-    assert max(sizes) == endpoints.AT_ONCE
-    assert endpoints.AT_ONCE < sql.MOST  # no transaction of its own
+    assert max(sizes) == service.AT_ONCE
+    assert service.AT_ONCE < sql.MOST  # no transaction of its own
     on_disk.decider.close("t100")
     answer = on_disk("POST", "/v1/decide_many", {"tasks": names})
     error(answer, 409, "conflict")

@@ -5,6 +5,7 @@ import pytest
 
 import priorwise as pw
 from priorwise.serve.errors import Refused
+from priorwise.serve.values import LAST_FIT
 from priorwise.testing.seeds import base_seed
 
 pytestmark = pytest.mark.slow
@@ -139,7 +140,7 @@ def test_a_schedule_proposes_and_accepts_by_its_rule(accept):
     made = played(wrong, names, means, tasks=40, pulls=40, floor=0.1, learn=learn)
     made.decide("running")
     made._fit_thread.join()
-    assert made.store.value("what the last fit said") == ""
+    assert made.store.value(LAST_FIT) == ""
     found = made.versions()
     assert len(found) >= 2
     assert found[1].story["fitted_on"]["tasks"] >= 20

@@ -16,8 +16,9 @@ from test_http import Asked, error
 import priorwise as pw
 from priorwise.core.seen import Seen
 from priorwise.serve import Decider
-from priorwise.serve.ahead import Ahead, TooMuch, Until
+from priorwise.serve.ahead import Ahead, Until
 from priorwise.serve.choosing import Chooser, Shares
+from priorwise.serve.errors import TooMuch
 from priorwise.serve.http.limits import Limits
 from priorwise.serve.operations import BRIEF, Operations
 

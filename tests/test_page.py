@@ -21,6 +21,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from msgspec.structs import replace
 
 import priorwise as pw
 from priorwise.figures import live
@@ -560,7 +561,7 @@ def test_every_family_has_its_pages(case: str) -> None:
             decider.close(f"task {number}")
     if case == "own arms":
         decider.decide("task 0", available=["x", "new"])
-    decider._clock.now += 10.0
+    decider.clock.now += 10.0
     decider.expire()
     visitor = client(Service(decider))
     for path in ("/", "/prior", "/task?name=task+0", "/task?name=task+5"):
@@ -685,8 +686,8 @@ def test_tables_are_what_pictures_show(day: Any, drawn: list[Figure]) -> None:
             (each.get_text() for each in axes.texts)}  # fmt: skip
     last = dict(zip(table["arm"], numbers(table["pulls"]), strict=True))
     assert ends == {arm.split()[0]: int(pulls) for arm, pulls in last.items()}
-    with day.store.session() as session:
-        assert sum(last.values()) == len(session.decisions("campaign 09"))
+    decisions = day.store.look(lambda session: session.decisions("campaign 09"))
+    assert sum(last.values()) == len(decisions)
 
     over = {"of": "overview"}
     axes = drawn_by(visitor, drawn, **over, kind="earned").axes[0]
@@ -782,7 +783,7 @@ def runs() -> list[tuple[Trail, Any]]:
 
 def naive(trail: Trail) -> Trail:
     """Wrong: all propensities as if arms had been chosen uniformly."""
-    rows = [row._replace(propensity=1.0 / 3.0) for row in trail.rows]
+    rows = [replace(row, propensity=1.0 / 3.0) for row in trail.rows]
     laws = [Laws(law.probs, law.there, np.zeros_like(law.means)) for law in trail.laws]
     return Trail(trail.task, trail.arms, rows, laws)
 
@@ -928,7 +929,7 @@ def test_laws_are_those_that_were_drawn_from(options: Any) -> None:
 def test_decisions_of_other_settings_are_not_judged() -> None:
     decider = played(started())
     task, decisions, events = next(iter(decider.store.rows()))
-    other = [row._replace(settings=row.settings + 1) for row in decisions]
+    other = [replace(row, settings=row.settings + 1) for row in decisions]
     trail = Trail("t")
     trail.extend(decider.operations, task, other, events)
     ratio = ratio_of([(trail, rewards_of(trail, events))])
@@ -940,7 +941,7 @@ def test_decisions_of_other_settings_are_not_judged() -> None:
 
 def test_health_counts_what_happened() -> None:
     decider = started(window=100.0, horizon=30)
-    clock = decider._clock
+    clock = decider.clock
     tokens = [decider.decide("t").token for _ in range(6)]
     for wait, token in zip((1.0, 2.0, 7.0), tokens, strict=False):
         clock.now += wait

@@ -23,9 +23,12 @@ from priorwise.serve.rows import Decided, Key
 from priorwise.serve.stores import postgres as in_postgres
 from priorwise.serve.stores import schema
 from priorwise.serve.stores import sqlite as in_sqlite
+from priorwise.serve.stores.link import CURRENT
 from priorwise.serve.stores.postgres import PostgresStore
 from priorwise.serve.stores.sql import MOST, SqlStore
 from priorwise.serve.stores.sqlite import SqliteStore
+from priorwise.serve.stores.store import Wanted
+from priorwise.serve.types import Decide
 from priorwise.testing import base_seed
 
 HERE = Path(__file__).parent
@@ -150,7 +153,7 @@ def test_clients_take_turns_in_the_writer(opened: Any) -> None:
         context = copy_context()
         context.run(CLIENT.set, client)
         names = [f"{client} {number} {task}" for task in range(tasks)]
-        return context.run(store.submit, work, tasks=names)
+        return context.run(store.submit, work, Wanted(names))
 
     first = store.submit(lambda session: go.wait(60))
     works = [submitted("a", number) for number in range(3 * MOST)]
@@ -189,14 +192,14 @@ def test_a_step_that_fails_changes_nothing(
     path, url = tmp_path / "store.db", database(server)
     make(path)
     make_in(url)
-    good = schema.STEPS
-    bad = (*good[:1], good[1].replace("UPDATE task SET", "UPDATE nothing SET"), *good[2:])
-    monkeypatch.setattr(schema, "STEPS", bad)
+    good = schema.FILLED
+    bad = {**good, 2: good[2].replace("UPDATE task SET", "UPDATE nothing SET")}
+    monkeypatch.setattr(schema, "FILLED", bad)
     with pytest.raises(Unavailable, match="nothing"):
         SqliteStore(path)
     with pytest.raises(Unavailable, match="nothing"):
         PostgresStore(url)
-    monkeypatch.setattr(schema, "STEPS", good)
+    monkeypatch.setattr(schema, "FILLED", good)
     for store in (SqliteStore(path), PostgresStore(url)):
         assert store.size() == (1, 1, 6, 5)
         store.close()
@@ -262,7 +265,7 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, "CREATE TABLE task (x)"))
+    monkeypatch.setattr(schema, "TABLES", (*schema.TABLES, schema.TASK))
     with pytest.raises(Unavailable):
         SqliteStore(tmp_path / "store.db")
     assert list(tmp_path.iterdir()) == []
@@ -317,7 +320,7 @@ def test_operations_that_wait_share_a_commit(opened: Any, monkeypatch: pytest.Mo
 
     def decide(name: str) -> Any:
         return store.submit(
-            lambda session: operations.decide(session, name, session.version, 0.0), tasks=[name]
+            lambda session: operations.decide(session, Decide(name), 0.0), Wanted([name])
         )
 
     futures = held(store, lambda: [decide(f"task {each % 7}") for each in range(50)])
@@ -335,15 +338,15 @@ def test_what_cannot_be_written_fails_alone(opened: Any) -> None:
     store, operations = one.store, one.operations
 
     def poison(session: Any) -> None:
-        task = session.task("a") or operations.opened(session, "a", None, session.version, 0.0)
+        task = session.task("a") or operations.opened("a", None, session.version, 0.0)
         session.add_decided(task, Decided(10**30, 0, 2, 0, 0.0, 1))
 
     def decide(session: Any) -> Any:
-        return operations.decide(session, "a", session.version, 0.0)
+        return operations.decide(session, Decide("a"), 0.0)
 
     def queue() -> list[Any]:
         works = [decide, poison, decide, decide]
-        return [store.submit(work, tasks=["a"]) for work in works]
+        return [store.submit(work, Wanted(["a"])) for work in works]
 
     first, bad, *others = held(store, queue)
     assert [each.result().step for each in (first, *others)] == [1, 2, 3]
@@ -358,12 +361,12 @@ def test_what_is_given_up_is_not_done(opened: Any) -> None:
     store, operations = one.store, one.operations
 
     def decide(session: Any) -> Any:
-        return operations.decide(session, "a", session.version, 0.0)
+        return operations.decide(session, Decide("a"), 0.0)
 
     def queue() -> Any:
-        given_up = store.submit(decide, tasks=["a"])
+        given_up = store.submit(decide, Wanted(["a"]))
         assert given_up.cancel()
-        return store.submit(decide, tasks=["a"])
+        return store.submit(decide, Wanted(["a"]))
 
     assert held(store, queue).result().step == 1
     one.close()
@@ -396,7 +399,7 @@ def test_an_operation_does_not_start_another(opened: Any) -> None:
     with pytest.raises(RuntimeError, match="must not start another"):
         one.store.run(lambda session: one.decide("a"))
     with pytest.raises(RuntimeError, match="must not write"):
-        one.store.look(lambda session: one.operations.decide(session, "a", 1, 0.0))
+        one.store.look(lambda session: one.operations.decide(session, Decide("a"), 0.0))
     one.close()
 
 
@@ -554,7 +557,7 @@ def test_a_server_with_its_defaults_compiles_no_statement() -> None:
                 if jit == "on":
                     link.execute("SET jit = on")
                     assert link.query("SELECT pg_jit_available()") == [(True,)]
-                rows = link.query(f"EXPLAIN ANALYZE {in_postgres.CURRENT}")
+                rows = link.query(f"EXPLAIN ANALYZE {CURRENT}")
                 plans[reading, jit] = "\n".join(line for (line,) in rows)
             link.close()
         assert "JIT:" in plans[False, "on"]  # what there was to mend

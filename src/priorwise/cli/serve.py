@@ -133,7 +133,7 @@ def needs_extra() -> None:
     """Stop with a line where the packages of the service are missing."""
     from importlib.util import find_spec
 
-    wanted = ("httptools", "msgspec", "starlette", "uvicorn")
+    wanted = ("httptools", "jinja2", "prometheus_client", "starlette", "uvicorn")
     if missing := [name for name in wanted if find_spec(name) is None]:
         fail("serve", f"{EXTRA} (missing: {', '.join(missing)})")
 

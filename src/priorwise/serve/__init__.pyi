@@ -1,4 +1,5 @@
 from priorwise.serve.client import Client as Client
+from priorwise.serve.decider import AsyncDecider as AsyncDecider
 from priorwise.serve.decider import Decider as Decider
 from priorwise.serve.errors import Conflict as Conflict
 from priorwise.serve.errors import NotFound as NotFound
@@ -8,8 +9,8 @@ from priorwise.serve.errors import Unavailable as Unavailable
 from priorwise.serve.learning import Learning as Learning
 from priorwise.serve.learning import LiveAlarm as LiveAlarm
 from priorwise.serve.learning import Proposal as Proposal
-from priorwise.serve.operations import Allocation as Allocation
-from priorwise.serve.operations import Decision as Decision
 from priorwise.serve.stores.memory import MemoryStore as MemoryStore
 from priorwise.serve.summary import Stopping as Stopping
 from priorwise.serve.summary import Summary as Summary
+from priorwise.serve.types import Allocation as Allocation
+from priorwise.serve.types import Decision as Decision

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final, Generic, TypeVar, final
 
-from priorwise.serve.errors import Refused, Unavailable
+from priorwise.serve.errors import TooMuch, Unavailable
 
 ROUNDS: Final = 20
 """How often an operation computes anew because its task changed meanwhile."""
@@ -56,11 +56,6 @@ class Turns(Generic[T]):
     def __bool__(self) -> bool:
         """Whether anything waits."""
         return bool(self._waiting)
-
-
-@final
-class TooMuch(Refused):
-    """A request takes longer to compute than this service allows."""
 
 
 @final
@@ -105,20 +100,20 @@ class Results:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._known: OrderedDict[bytes, Any] = OrderedDict()
+        self._results: OrderedDict[bytes, Any] = OrderedDict()  # of any operation
         self._lock = threading.Lock()
 
     def get(self, key: bytes) -> Any:
         """Return a result, None where there is none."""
         with self._lock:
-            return self._known.get(key)
+            return self._results.get(key)
 
-    def put(self, key: bytes, result: Any) -> None:
+    def put(self, key: bytes, result: object) -> None:
         """Keep a result, and forget the oldest one."""
         with self._lock:
-            self._known[key] = result
-            if len(self._known) > KEPT:
-                self._known.popitem(last=False)
+            self._results[key] = result
+            if len(self._results) > KEPT:
+                self._results.popitem(last=False)
 
 
 def too_busy() -> Unavailable:

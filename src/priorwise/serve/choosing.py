@@ -9,22 +9,30 @@ from p: so the propensity that is logged is that of the draw, whatever the error
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NamedTuple, cast, final
+from hashlib import blake2b
+from typing import Final, Protocol, TypeAlias, final
 
 import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
 
 from priorwise.core import hashing, validation
-from priorwise.core.protocols import ScoredPolicy
+from priorwise.core.errors import ArgumentError
+from priorwise.core.live import LiveDraws
+from priorwise.core.protocols import Belief, Policy, Prior, ScoredPolicy
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream
-from priorwise.core.types import FloatArray, IntArray
+from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.registry import ask, offers
+from priorwise.fitting.statistics import PerTask
 from priorwise.policies.allocation import ROWS, allocate, player_at
 from priorwise.policies.laws import action_law, known_law
 from priorwise.policies.thompson import ThompsonSampling
 from priorwise.serve.ahead import Until
+from priorwise.serve.folding import Fold
+from priorwise.serve.rows import State, Task
 from priorwise.theory.action_laws import ActionLaw
 
 DRAWS: Final = 1024
@@ -35,6 +43,20 @@ once, from the law of a pull.
 """
 AT_ONCE: Final = 64e6
 """Bytes of the copies of a belief that are made at a time."""
+
+
+Mask: TypeAlias = NDArray[np.uint8] | None
+"""Which arms are available, 1 or 0 each; None: all."""
+
+
+class LivePrior(Prior, Protocol):
+    """A prior whose tasks can be decided about while they run."""
+
+    def belief_given(self, statistics: PerTask) -> Belief:
+        """Return what the statistics of tasks leave to believe."""
+
+    def to_json(self) -> str:
+        """Return the prior as JSON."""
 
 
 @final
@@ -67,7 +89,7 @@ class Shares:
         """Whether nothing is promised."""
         return self.control is None and not self.floor
 
-    def of(self, arms: tuple[str, ...], mask: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def of(self, arms: tuple[str, ...], mask: NDArray[np.generic]) -> tuple[FloatArray, BoolArray]:
         """Return the promised probability of each arm, and which arms the policy may play."""
         floor = self.floor
         each = (
@@ -83,19 +105,22 @@ class Shares:
         if not free.any():  # nobody but the control is there
             promised = promised / promised.sum() if promised.sum() else mask / mask.sum()
         elif (total := promised.sum()) > 1.0 + 1e-12:
-            raise ValueError(
-                f"floor and control promise {total:g} of the pulls to the {int(mask.sum())} "
-                "available arms: lower them, their sum must not exceed 1"
+            raise ArgumentError(
+                "floor",
+                f"and control promise {total:g} of the pulls to the {int(mask.sum())} available "
+                "arms",
+                cure="lower them, their sum must not exceed 1",
             )
         return promised, free
 
 
-def _share(name: str, value: Any) -> None:
+def _share(name: str, value: float) -> None:
     if not 0.0 <= validation.number(name, value) <= 1.0:
-        raise ValueError(f"{name} must lie in [0, 1], got {value:g}")
+        raise ArgumentError(name, "must lie in [0, 1]", got=value)
 
 
-class Choice(NamedTuple):
+@final
+class Choice(Struct, frozen=True):
     """What was chosen, with its probability; ``error`` is how far the law that it was drawn from
     may be from the policy's, in total variation.
     """
@@ -105,49 +130,58 @@ class Choice(NamedTuple):
     error: float | None = None
 
 
+class One(Protocol):
+    """Compiled Thompson sampling of one task."""
+
+    def __call__(
+        self, p: FloatArray, n: IntArray, state: State, key: int, step: int, mask: Mask
+    ) -> int:
+        """Return the arm."""
+
+
+class Drawn(Protocol):
+    """The same from its law, which is computed first."""
+
+    def __call__(
+        self, p: FloatArray, n: IntArray, state: State, key: int, step: int, mask: Mask,
+        promised: FloatArray, left: float, law: FloatArray,
+    ) -> tuple[float, float]:  # fmt: skip
+        """Write the law; return the arm and the error of the law."""
+
+
 @final
-@dataclass(frozen=True, eq=False)
 class Chooser:
     """Decides for tasks of one prior with a fixed number of arms."""
 
-    prior: Any
-    fold: Any
-    policy: Any
-    horizon: int
-    seed: int
-    shares: Shares = field(default_factory=Shares)
-    propensities: bool = True
-
-    def __post_init__(self) -> None:
-        quick = drawn = None
-        if type(self.policy) is ThompsonSampling and offers(self.prior, "live"):
-            quick = ask(self.prior, "live", "Decider")(self.prior)
-            drawn = quick.drawn if self.propensities else None
-            quick = quick if self.shares.none or drawn is not None else None
-        arms = self.prior.arms
-        object.__setattr__(self, "live", quick)
-        object.__setattr__(self, "full", np.ones(arms, dtype=np.uint8))
-        object.__setattr__(self, "nothing", np.zeros(arms))
-        # called without looking up each time whether it is compiled
-        if drawn is not None:
-            object.__setattr__(self, "drawn", drawn._compiled())
-        elif quick is not None:
-            object.__setattr__(self, "one", quick.one._compiled())
-
-    def quick(self, key: int, step: int, state: Any, mask: Any) -> int:
-        """Choose by compiled Thompson sampling."""
-        live = self.live  # type: ignore[attr-defined]
-        return self.one(live.p, live.n, state, key, step, mask)  # type: ignore[attr-defined]
+    def __init__(
+        self, prior: LivePrior, fold: Fold, policy: Policy, horizon: int, seed: int,
+        shares: Shares | None = None, propensities: bool = True,
+    ) -> None:  # fmt: skip
+        """Look up what is compiled."""
+        self.prior, self.fold, self.policy, self.horizon = prior, fold, policy, horizon
+        self.seed, self.shares, self.propensities = seed, shares or Shares(), propensities
+        self.live: LiveDraws | None = None
+        self.one: One | None = None
+        self.drawn: Drawn | None = None
+        if type(policy) is ThompsonSampling and offers(prior, "live"):
+            live: LiveDraws = ask(prior, "live", "Decider")(prior)
+            if propensities and live.drawn is not None:
+                self.live, self.drawn = live, live.drawn._compiled()
+            elif self.shares.none and not propensities:
+                self.live, self.one = live, live.one._compiled()
+        self.full = np.ones(prior.arms, dtype=np.uint8)
+        self.nothing = np.zeros(prior.arms)
 
     def choose(
-        self, task: Any, step: int, state: Any, mask: Any = None, context: Any = None,
-        until: Until | None = None,
+        self, task: Task, step: int, state: State, mask: Mask = None,
+        context: list[list[float]] | None = None, until: Until | None = None,
     ) -> Choice:  # fmt: skip
         """Choose the arm of one pull; ``until`` limits the time."""
-        mask = self.full if mask is None else mask  # type: ignore[attr-defined]
-        if not self.propensities and self.live is not None:  # type: ignore[attr-defined]
-            return Choice(self.quick(task.key, step, state, mask))
-        if hasattr(self, "drawn"):
+        mask = self.full if mask is None else mask
+        if self.live is not None:
+            live = self.live
+            if self.one is not None:
+                return Choice(self.one(live.p, live.n, state, task.key, step, mask))
             choice = self._quickly_drawn(task, step, state, mask)
             if choice is not None:
                 return choice
@@ -174,21 +208,23 @@ class Chooser:
         total = float(np.max(law.error)) if law.source != "sampling" else float(law.error.sum() / 2)  # type: ignore[union-attr]
         return self._drawn(promised + left * (wanted / wanted.sum()), stream, left * total)
 
-    def _quickly_drawn(self, task: Any, step: int, state: Any, mask: Any) -> Choice | None:
+    def _quickly_drawn(
+        self, task: Task, step: int, state: State, mask: NDArray[np.uint8]
+    ) -> Choice | None:
         """Choose from a compiled law; None where there is none."""
-        live, promised, left, free = self.live, self.nothing, 1.0, mask  # type: ignore[attr-defined]
+        live, promised, left = self.live, self.nothing, 1.0
+        assert live is not None
+        assert self.drawn is not None
         if not self.shares.none:
-            promised, allowed = self.shares.of(task.arms, mask)
-            if not allowed.any():
+            promised, free = self.shares.of(task.arms, mask)
+            if not free.any():
                 return None
-            left, free = max(0.0, 1.0 - float(promised.sum())), allowed.astype(np.uint8)
+            left, mask = max(0.0, 1.0 - float(promised.sum())), free.astype(np.uint8)
         law = np.empty(len(promised))
-        place, error = self.drawn(  # type: ignore[attr-defined]
-            live.p, live.n, state, task.key, step, free, promised, left, law
-        )
+        place, error = self.drawn(live.p, live.n, state, task.key, step, mask, promised, left, law)
         return None if place < 0.0 else Choice(int(place), float(law[int(place)]), left * error)
 
-    def _sampled(self, key: int, step: int, belief: Any, seen: Seen, until: Until) -> ActionLaw:
+    def _sampled(self, key: int, step: int, belief: Belief, seen: Seen, until: Until) -> ActionLaw:
         """Return the law of a policy that does not know it, from many decisions at once."""
         world = self._stream(key, Purpose.WORLD, step)
         if not hasattr(belief, "take"):
@@ -210,15 +246,16 @@ class Chooser:
         return Choice(arm, float(law[arm]), error)
 
     def allocate(
-        self, task: Any, step: int, state: Any, mask: Any, pulls: int, until: Until | None = None
-    ) -> IntArray:
+        self, task: Task, step: int, state: State, mask: Mask, pulls: int,
+        until: Until | None = None,
+    ) -> IntArray:  # fmt: skip
         """Choose how many of the next pulls each arm gets, all from what is known now.
 
         Pulls are chosen one by one up to :data:`SINGLE` arms times pulls. Beyond, Thompson sampling
         and policies that play the largest score have the same law at every pull, so the counts are
         one multinomial draw from it. Other policies raise an error.
         """
-        promised, free = self.shares.of(task.arms, self.full if mask is None else mask)  # type: ignore[attr-defined]
+        promised, free = self.shares.of(task.arms, self.full if mask is None else mask)
         counts = np.zeros(len(task.arms), dtype=np.int64)
         left = max(0.0, 1.0 - float(promised.sum()))
         if not free.any():
@@ -248,7 +285,7 @@ class Chooser:
             counts += np.bincount(arms, minlength=len(counts))
         return counts
 
-    def _law_of_all(self, belief: Any, seen: Seen, pulls: int) -> FloatArray:
+    def _law_of_all(self, belief: Belief, seen: Seen, pulls: int) -> FloatArray:
         """Return the law that all of these pulls have."""
         first, _ = player_at(self.policy, int(seen.step))
         last, _ = player_at(self.policy, int(seen.step) + pulls - 1)
@@ -256,20 +293,23 @@ class Chooser:
         if first is last and (type(first) is ThompsonSampling or isinstance(first, ScoredPolicy)):
             law = known_law(first, belief, seen)
         if law is None:
-            raise ValueError(
-                f"pulls must be at most {SINGLE // seen.arms:,} for a task with {seen.arms:,} arms "
-                f"and this policy, whose law is not known, got {pulls:,}"
+            raise ArgumentError(
+                "pulls",
+                f"must be at most {SINGLE // seen.arms:,} for a task with {seen.arms:,} arms and "
+                "this policy, whose law is not known",
+                got=pulls,
             )
-        wanted = np.maximum(law.probs[0], 0.0)
-        return cast("FloatArray", wanted / wanted.sum())
+        wanted: FloatArray = np.maximum(law.probs[0], 0.0)
+        return wanted / wanted.sum()
 
-    def belief(self, state: Any) -> Any:
-        """Return what the statistics of a task leave to believe."""
-        return self.prior.belief_given(
-            self.fold.statistics([state], getattr(self.prior, "names", None))
-        )
+    def belief(self, *states: State) -> Belief:
+        """Return what the statistics of tasks leave to believe."""
+        return self.prior.belief_given(self.fold.statistics(states, names_of(self.prior)))
 
-    def _seen(self, step: int, free: Any, context: Any, horizon: int | None = None) -> Seen:
+    def _seen(
+        self, step: int, free: BoolArray, context: list[list[float]] | None,
+        horizon: int | None = None,
+    ) -> Seen:  # fmt: skip
         horizon = self.horizon if horizon is None else horizon
         signal = None if context is None else np.asarray(context, dtype=np.float64)[None]
         mask = None if free.all() else free[None]
@@ -298,21 +338,24 @@ def _counted(law: FloatArray, stream: Stream, step: int, pulls: int, until: Unti
     return counts
 
 
-def _rows(belief: Any, most: int) -> int:
+def _rows(belief: Belief, most: int) -> int:
     """Return how many copies of a belief about one task are made at a time."""
     size = sum(each.nbytes for each in vars(belief).values() if isinstance(each, np.ndarray))
     return int(min(most, max(1.0, AT_ONCE // max(size, 1))))
 
 
-def has_features(prior: Any) -> bool:
+def has_features(prior: LivePrior) -> bool:
     """Whether decisions need a context."""
     return getattr(prior, "contexts", None) is not None
 
 
+def names_of(prior: LivePrior) -> tuple[str, ...] | None:
+    """Names of the arms, where a prior has some."""
+    return getattr(prior, "names", None)
+
+
 def task_key(seed: int, name: str) -> int:
     """Key of a task's random numbers, from its name."""
-    from hashlib import blake2b
-
     number = int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest())
     keys = hashing.task_keys(seed, Purpose.POLICY, np.array([number], dtype=np.uint64))
     return int(keys[0])

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import random
 import ssl
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Self, final
-from urllib.parse import quote, urlsplit
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar, final
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
 
 from priorwise.core import validation
-from priorwise.serve.errors import Conflict, NotFound, TooLate, Unavailable
-from priorwise.serve.operations import Allocation, Decision, Outcome
+from priorwise.core.errors import ArgumentError
+from priorwise.core.files import file_path
+from priorwise.core.serial import load_prior
+from priorwise.serve import table, types
+from priorwise.serve.choosing import LivePrior
+from priorwise.serve.errors import Unavailable
+from priorwise.serve.problems import error_of
+from priorwise.serve.table import Declared, described
 
-ERRORS: Final[dict[int, type[Exception]]] = {
-    404: NotFound,
-    409: Conflict,
-    410: TooLate,
-    429: Unavailable,
-    503: Unavailable,
-}
-"""What a status is raised as; other refusals are ValueErrors."""
+P = ParamSpec("P")
+Q = TypeVar("Q", bound=types.Request)
+A = TypeVar("A")
+R = TypeVar("R")
+
 AGAIN: Final = (429, 502, 503, 504)
 """Statuses after which the same request is sent again."""
 LONGEST_WAIT: Final = 30.0
@@ -33,45 +38,18 @@ IDLE: Final = 8
 """Connections that are kept open while nobody uses them."""
 OLD: Final = 20.0
 """Seconds after which an unused connection is closed: the service does it after 30."""
-MOST: Final = 1000
-"""Items in one request."""
+
+ArmStanding = types.Arm
+TaskSummary = types.Summary
 
 
-class ArmStanding(NamedTuple):
-    """What is believed of an arm; see :class:`priorwise.serve.summary.Summary`."""
+def _method(operation: Declared[P, Q, A]) -> Callable[Concatenate[Client, P], A]:
+    """Return the method of a client that asks for an operation."""
 
-    arm: str
-    pulls: float | None
-    mean: float
-    low: float
-    high: float
-    prob_best: float
-    expected_loss: float
+    def method(self: Client, /, *given: P.args, **options: P.kwargs) -> A:
+        return self._do(operation, operation.parameters(*given, **options))
 
-
-@final
-class TaskSummary:
-    """Where a task stands, as the service says: ``arms`` are rows, the rest is by name."""
-
-    def __init__(self, content: Mapping[str, Any]) -> None:
-        """Take an answer of the service."""
-        self.content = dict(content)
-        self.task: str = content["task"]
-        self.arms = [ArmStanding(**each) for each in content["arms"]]
-        self.decided: int = content["decided"]
-        self.horizon: int = content["horizon"]
-        self.closed: bool = content["closed"]
-        self.version: int = content["version"]
-        self.leader: str = content["leader"]
-        self.expected_loss: float = content["expected_loss"]
-        self.value_remaining: float = content["value_remaining"]
-        self.stop: bool = content["stop"]
-        self.advice: str = content["advice"]
-        self.stopping: dict[str, float] | None = content["stopping"]
-
-    def __repr__(self) -> str:
-        """Say what it is of."""
-        return f"TaskSummary of {validation.shown(self.task)}: {self.advice}"
+    return described(method, operation)
 
 
 @final
@@ -101,13 +79,11 @@ class Client:
         """Check; connects with the first request."""
         parts = urlsplit(validation.text("url", url))
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(
-                f"url must be one such as http://127.0.0.1:8000, got {validation.shown(url)}"
-            )
+            raise ArgumentError("url", "must be one such as http://127.0.0.1:8000", got=url)
         if key is not None and not (validation.text("key", key).isascii() and key.isprintable()):
-            raise ValueError("key must be one that priorwise keys add printed")
+            raise ArgumentError("key", "must be one that priorwise keys add printed")
         if validation.number("timeout", timeout) <= 0.0:
-            raise ValueError(f"timeout must be positive, got {timeout:g}")
+            raise ArgumentError("timeout", "must be positive", got=timeout)
         self._retries = validation.count("retries", retries, 0)
         self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
         self._root, self._timeout = parts.path.rstrip("/"), float(timeout)
@@ -118,125 +94,78 @@ class Client:
 
     # -- the operations
 
-    def decide(
-        self,
-        task: str,
-        available: Sequence[str] | None = None,
-        context: Any = None,
-        *,
-        unit: str | None = None,
-        request: str | None = None,
-    ) -> Decision:
-        """Choose an arm for the next pull of a task; see :meth:`Decider.decide`."""
-        body = {
-            "task": task, "available": _listed(available), "context": _rows(context),
-            "unit": unit, "request": request or _id(),
-        }  # fmt: skip
-        return Decision(**self._ask("POST", "/v1/decide", body))
+    decide = _method(table.DECIDE)
+    decide_many = _method(table.DECIDE_MANY)
+    allocate = _method(table.ALLOCATE)
+    reward = _method(table.REWARD)
+    rewards = _method(table.REWARDS)
+    record = _method(table.RECORD)
+    delete = _method(table.DELETE)
+    tasks = _method(table.TASKS)
+    summary = _method(table.SUMMARY)
+    replay = _method(table.REPLAY)
+    priors = _method(table.PRIORS)
+    accept = _method(table.ACCEPT)
+    decline = _method(table.DECLINE)
+    refit = _method(table.REFIT)
+    alarm = _method(table.ALARM)
 
-    def decide_many(
-        self, tasks: Iterable[str], available: Sequence[str] | None = None, contexts: Any = None
-    ) -> list[Decision]:
-        """Choose an arm for each of several tasks; see :meth:`Decider.decide_many`."""
-        if isinstance(tasks, (str, bytes)):
-            raise TypeError(f"tasks must be a list of names, got {validation.shown(tasks)}")
-        names = list(tasks)
-        features = None if contexts is None else [_rows(each) for each in contexts]
-        out: list[Decision] = []
-        for start in range(0, len(names), MOST):
-            part = names[start : start + MOST]
-            body = {
-                "tasks": part, "available": _listed(available),
-                "contexts": None if features is None else features[start : start + MOST],
-                "requests": [_id() for _ in part],
-            }  # fmt: skip
-            answer = self._ask("POST", "/v1/decide_many", body)
-            out += [Decision(**each) for each in answer["decisions"]]
-        return out
+    @property
+    def version(self) -> int:
+        """Number of the prior that new tasks start with."""
+        return next(row.version for row in self.priors().priors if row.current)
 
-    def reward(self, token: str, value: float, *, correct: bool = False) -> Outcome:
-        """Send the reward of a decision; see :meth:`Decider.reward`."""
-        body = {"token": token, "value": _number(value), "correct": correct}
-        outcome: Outcome = self._ask("POST", "/v1/reward", body)["outcome"]
-        return outcome
+    def prior(self, version: int | None = None) -> LivePrior:
+        """Return the prior of a version, by default that of new tasks."""
+        version = self.version if version is None else version
+        row = next((row for row in self.priors().priors if row.version == version), None)
+        if row is None:
+            raise error_of(types.Problem("not_found", f"there is no prior of version {version}"))
+        prior: LivePrior = load_prior(msgspec.json.encode(row.prior).decode())
+        return prior
 
-    def rewards(
-        self, rewards: Iterable[tuple[str, float]], *, correct: bool = False
-    ) -> list[Outcome | Exception]:
-        """Send rewards of several decisions, pairs of token and value. Each has its outcome, or the
-        error that :meth:`reward` would raise.
+    def propose(self, prior: LivePrior, story: Mapping[str, Any] | None = None) -> int:
+        """Keep a prior for somebody to accept; return its version. ``story``, values that JSON has,
+        says where it comes from.
         """
-        items = [
-            {"token": token, "value": _number(value), "correct": correct}
-            for token, value in rewards
-        ]
-        out: list[Outcome | Exception] = []
-        for start in range(0, len(items), MOST):
-            answer = self._ask("POST", "/v1/rewards", {"rewards": items[start : start + MOST]})
-            for each in answer["outcomes"]:
-                wrong = each.get("error")
-                out.append(each["outcome"] if wrong is None else _error(_STATUS, wrong))
-        return out
+        content = msgspec.json.decode(prior.to_json())
+        return self._do(table.PROPOSE, types.Propose(content, dict(story or {})))
 
-    def allocate(
-        self,
-        task: str,
-        pulls: int,
-        available: Sequence[str] | None = None,
-        *,
-        request: str | None = None,
-    ) -> Allocation:
-        """Choose the next pulls of a task at once; see :meth:`Decider.allocate`."""
-        body = {
-            "task": task, "pulls": pulls, "available": _listed(available),
-            "request": request or _id(),
-        }  # fmt: skip
-        return Allocation(**self._ask("POST", "/v1/allocate", body))
+    def replace_prior(self, prior: LivePrior, story: Mapping[str, Any] | None = None) -> int:
+        """Let new tasks start with another prior; running ones keep theirs. Returns its version."""
+        version = self.propose(prior, story)
+        self.accept(version)
+        return version
 
-    def record(
+    def export(
         self,
-        task: str,
-        arm: str,
-        pulls: int,
-        reward: float,
+        path: str | os.PathLike[str],
         *,
-        squares: float | None = None,
-        request: str | None = None,
-    ) -> Outcome:
-        """Send the sum of the rewards of several pulls; see :meth:`Decider.record`."""
-        body = {
-            "task": task, "arm": arm, "pulls": pulls, "reward": _number(reward),
-            "squares": None if squares is None else _number(squares), "request": request or _id(),
-        }  # fmt: skip
-        outcome: Outcome = self._ask("POST", "/v1/record", body)["outcome"]
-        return outcome
+        closed: bool | None = None,
+        outstanding: bool = False,
+    ) -> Path:
+        """Write the log as Parquet; see :meth:`Decider.export`. Returns the file."""
+        target = file_path(path)
+        target.write_bytes(self._one(table.LOG, types.Export(closed, outstanding), bytes))
+        return target
 
     def close(self, task: str | None = None) -> bool:
         """Close a task; whether it was open. Without a task, close the connections that nobody
         uses.
         """
-        if task is None:
-            with self._lock:
-                idle = self._idle[:]
-                self._idle.clear()
-            for _, unused in idle:
-                unused.close()
-            return True
-        return bool(self._ask("POST", f"/v1/tasks/{_part(task)}/close")["closed"])
-
-    def summary(self, task: str, context: Any = None) -> TaskSummary:
-        """Say where a task stands; see :meth:`Decider.summary`."""
-        query = "" if context is None else f"?context={quote(json.dumps(_rows(context)))}"
-        return TaskSummary(self._ask("GET", f"/v1/tasks/{_part(task)}{query}"))
-
-    def delete(self, unit: str) -> int:
-        """Erase what is known of a unit; returns in how many decisions it was."""
-        return int(self._ask("DELETE", f"/v1/units/{_part(unit)}")["decisions"])
+        if task is not None:
+            return self._do(table.CLOSE, types.CloseTask(task))
+        with self._lock:
+            idle = self._idle[:]
+            self._idle.clear()
+        for _, unused in idle:
+            unused.close()
+        return True
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     # -- HTTP
@@ -274,12 +203,34 @@ class Client:
         if not keep:
             connection.close()
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        content = None
-        if body is not None:
-            # what is None is what the service takes by itself
-            given = {name: value for name, value in body.items() if value is not None}
-            content = json.dumps(given, allow_nan=False).encode()
+    def _do(self, operation: Declared[P, Q, A], asked: Q) -> A:
+        """Ask for an operation, in several requests where it is long."""
+        decode = msgspec.json.Decoder(operation.answer).decode
+        parts = asked.checked().parts()
+        return operation.joined(
+            [operation.unwrap(self._one(operation, part, decode)) for part in parts]
+        )
+
+    def _one(self, operation: Declared[P, Q, A], asked: Q, read: Callable[[bytes], R]) -> R:
+        """Return the answer to one request, which is repeated with the same id."""
+        asked.identify(_id)
+        # what is None is what the service takes by itself
+        values = msgspec.to_builtins(asked, enc_hook=_plain)
+        given = {name: value for name, value in values.items() if value is not None}
+        if operation.has_body:
+            return self._ask(operation.method, operation.path, read, msgspec.json.encode(given))
+        names = {name: _part(str(value)) for name, value in given.items()}
+        query = {
+            name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            for name, value in given.items()
+            if f"{{{name}}}" not in operation.path
+        }
+        path = operation.path.format(**names) + (f"?{urlencode(query)}" if query else "")
+        return self._ask(operation.method, path, read)
+
+    def _ask(
+        self, method: str, path: str, read: Callable[[bytes], R], content: bytes | None = None
+    ) -> R:
         headers = {**self._headers, "X-Request-Id": _id()}
         for attempt in range(self._retries + 1):
             last = attempt == self._retries
@@ -288,19 +239,18 @@ class Client:
             fresh = connection.sock is None
             try:
                 status, answer, wait = self._once(connection, method, path, content, headers)
-            except (OSError, http.client.HTTPException) as error:
-                if last:
+                if 200 <= status < 300:
+                    return read(answer)
+            except (OSError, http.client.HTTPException, msgspec.MsgspecError) as error:
+                if last:  # what is no answer of ours is one of a proxy on the way
                     raise Unavailable(
                         f"no answer from the service at {self._host}: "
                         f"{error or type(error).__name__}"
                     ) from error
                 wait = None if fresh or attempt else 0.0
             else:
-                if 200 <= status < 300:
-                    return answer
                 if last or status not in AGAIN:
-                    wrong = answer.get("error") if isinstance(answer, dict) else None
-                    raise _error(status, wrong or {"message": f"the service answered {status}"})
+                    raise _error(status, answer)
             backoff = 0.05 * 2.0**attempt * (1.0 + random.random())
             time.sleep(min(wait if wait is not None else backoff, LONGEST_WAIT))
         raise AssertionError
@@ -312,7 +262,7 @@ class Client:
         path: str,
         content: bytes | None,
         headers: Mapping[str, str],
-    ) -> tuple[int, Any, float | None]:
+    ) -> tuple[int, bytes, float | None]:
         try:
             connection.request(method, self._root + path, content, dict(headers))
             answer = connection.getresponse()
@@ -322,29 +272,23 @@ class Client:
             raise
         self._back(connection)
         wait = answer.getheader("Retry-After", "")
-        try:
-            value = json.loads(text) if text else None
-        except ValueError:
-            value = None  # not ours: of a proxy on the way
-            if answer.status < 300:
-                raise http.client.HTTPException("the answer is not JSON") from None
-        return answer.status, value, float(wait) if wait.isdigit() else None
+        return answer.status, text, float(wait) if wait.isdigit() else None
 
 
-_STATUS: Final = -1
-
-
-def _error(status: int, wrong: Mapping[str, Any]) -> Exception:
+def _error(status: int, content: bytes) -> Exception:
     """Return the exception that a decider would raise."""
-    codes = {"not_found": 404, "conflict": 409, "too_late": 410, "unavailable": 503}
-    known = codes.get(str(wrong.get("code")), status) if status == _STATUS else status
-    where = wrong.get("where")
-    text = f"{wrong.get('message', '')}{f' (at {where})' if where else ''}"
-    if known in ERRORS:
-        return ERRORS[known](text)
-    if known in (401, 403):
-        return PermissionError(text)
-    return RuntimeError(text) if known >= 500 else ValueError(text)
+    try:
+        problem = msgspec.json.decode(content, type=types.Failed).error
+    except (msgspec.MsgspecError, UnicodeDecodeError):  # not ours: of a proxy on the way
+        code = "unavailable" if status in AGAIN else ""
+        problem = types.Problem(code, f"the service answered {status}")
+    if status == 429:
+        return Unavailable(problem.message)
+    if status in (401, 403):
+        return PermissionError(problem.message)
+    if status == 500:
+        return RuntimeError(problem.message)
+    return error_of(problem)
 
 
 def _id() -> str:
@@ -353,18 +297,11 @@ def _id() -> str:
 
 def _part(name: str) -> str:
     """Write a name as one part of an address, which nobody on the way takes for a folder."""
-    return quote(validation.text("name", name), safe="").replace(".", "%2E")
+    return quote(name, safe="").replace(".", "%2E")
 
 
-def _listed(names: Sequence[str] | None) -> list[str] | None:
-    if isinstance(names, (str, bytes)):
-        raise TypeError(f"available must be a list of names, got {validation.shown(names)}")
-    return None if names is None else list(names)
-
-
-def _rows(context: Any) -> Any:
-    return context.tolist() if hasattr(context, "tolist") else context
-
-
-def _number(value: Any) -> float:
-    return validation.number("value", value)
+def _plain(value: Any) -> Any:  # of whatever the caller passed
+    """Return lists of arrays and numbers of NumPy's."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise NotImplementedError

@@ -2,42 +2,56 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from typing import Any, Final, Literal, Self, final
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar, final
+
+import numpy as np
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.protocols import for_arms
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, MissingCapability, shown
+from priorwise.core.protocols import Policy, for_arms
 from priorwise.core.serial import Serializable, load_prior
 from priorwise.families.registry import ask
+from priorwise.serve import table, types
 from priorwise.serve.ahead import ROUNDS, Ahead, too_busy
-from priorwise.serve.choosing import Shares, has_features
+from priorwise.serve.bridge import Bridge
+from priorwise.serve.choosing import LivePrior, Shares, has_features
 from priorwise.serve.errors import NotFound
 from priorwise.serve.export import tables, write_log
 from priorwise.serve.folding import fold_of
 from priorwise.serve.learning import Accept, Learning, LiveAlarm, Proposal, alarm_of, refit
-from priorwise.serve.many import Told, decide_together
-from priorwise.serve.operations import (
-    Allocation,
-    Decision,
-    Operations,
-    Outcome,
-    arms_of,
-    checked_context,
-    parsed,
-    writable,
-)
-from priorwise.serve.rows import Version, copied
+from priorwise.serve.operations import Operations, arms_of, checked_context
+from priorwise.serve.rows import Status, Task, Version, copied
 from priorwise.serve.stores import opened
-from priorwise.serve.summary import DRAWS, Stopping, Summary, stopping_of, summarised, tolerance_of
+from priorwise.serve.stores.store import Session, Store, Wanted, Work
+from priorwise.serve.summary import Stopping, Summary, stopping_of, summarised, tolerance_of
+from priorwise.serve.table import Operation, described
+from priorwise.serve.types import Context
+from priorwise.serve.values import CLOSED_AT_FIT, LAST_FIT, stopping_names, value_of
 from priorwise.theory.influence import has_state
 
-LONGEST: Final = 500
-"""Letters of the name of a task, a unit or a request."""
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+P = ParamSpec("P")
+Q = TypeVar("Q", bound=types.Request)
+A = TypeVar("A")
+
+
+def _method(operation: Operation[P, Q, A]) -> Callable[Concatenate[Decider, P], A]:
+    """Return the method of a decider that does an operation."""
+
+    def method(self: Decider, /, *given: P.args, **options: P.kwargs) -> A:
+        return self._do(operation, operation.parameters(*given, **options))
+
+    return described(method, operation)
 
 
 @final
@@ -101,12 +115,12 @@ class Decider:
 
     def __init__(
         self,
-        prior: Any,
-        policy: Any,
+        prior: LivePrior | None,
+        policy: Policy,
         *,
         horizon: int,
         seed: int,
-        store: Any = None,
+        store: Store | str | os.PathLike[str] | None = None,
         propensities: bool = True,
         floor: float | Mapping[str, float] = 0.0,
         control: tuple[str, float] | None = None,
@@ -120,32 +134,28 @@ class Decider:
         horizon, seed = validation.count("horizon", horizon), validation.seed(seed)
         validation.flag("propensities", propensities)
         if control is not None and (not isinstance(control, (tuple, list)) or len(control) != 2):
-            raise TypeError(
-                f"control must be an arm and its share, ('current', 0.1), got "
-                f"{validation.shown(control)}"
+            raise ArgumentTypeError(
+                "control", "must be an arm and its share, ('current', 0.1)", got=control
             )
         shares = Shares(floor, *(control or (None, 0.0)))
         if window is not None and validation.number("window", window) <= 0.0:
-            raise ValueError(f"window must be positive seconds, got {window:g}")
+            raise ArgumentError("window", "must be positive seconds", got=window)
         if missing != "leave out":
             missing = validation.number("missing", missing)
         if prior is not None:
             _checked(prior, policy)
         if not callable(clock):
-            raise TypeError(
-                f"clock must be a function like time.time, got {validation.shown(clock)}"
-            )
+            raise ArgumentTypeError("clock", "must be a function like time.time", got=clock)
         if tolerance is not None:
             validation.not_negative("tolerance", tolerance)
         self._tolerance, self._looking = tolerance, threading.Lock()
         if learn is not None and not isinstance(learn, Learning):
-            raise TypeError(f"learn must be a Learning(...), got {validation.shown(learn)}")
+            raise ArgumentTypeError("learn", "must be a Learning(...)", got=learn)
         self._learn, self._fitting = learn, threading.Lock()
         self._fit_thread: threading.Thread | None = None
-        self._stops: dict[tuple[int, int], Any] = {}
-        self._clock = clock
-        self.computes = True  # itself; a service lets others compute what takes long
-        self._priors: dict[int, Any] = {}
+        self._stops: dict[tuple[int, int], Stopping] = {}
+        self.clock = clock
+        self._priors: dict[int, LivePrior] = {}
         self.store = opened(store)
         try:
             self._started(prior, policy)
@@ -159,7 +169,7 @@ class Decider:
                 window=window,
                 missing=missing,
             )
-            self.store.use(self.operations)
+            self.store.use(self.operations.fold)
             self._fits_settings(self.prior(self.version))
             if (arms := self.operations.arms_of(self.version)) is not None:
                 self.operations.chooser(self.version, len(arms))  # compile now
@@ -168,26 +178,27 @@ class Decider:
             self.store.close()
             raise
 
-    def _started(self, prior: Any, policy: Any) -> None:
+    def _started(self, prior: LivePrior | None, policy: Policy) -> None:
         version = self.version
-        if prior is None and not version:
-            raise ValueError("prior is missing: the store has none yet")
         if not version:
-            made = Version(1, prior.to_json(), "accepted", self._clock(), self._clock(), {})
-            self.store.put_version(made)
+            if prior is None:
+                raise ArgumentError("prior", "is missing: the store has none yet")
+            now = self.clock()
+            self.store.put_version(Version(1, prior.to_json(), "accepted", now, now, {}))
         elif prior is not None and prior.to_json() != self._row(version).prior:
-            raise ValueError(
-                "prior is not the one that the store's tasks run with; pass prior=None to go on "
-                "with that, and replace_prior(prior) for a new one"
+            raise ArgumentError(
+                "prior",
+                "is not the one that the store's tasks run with",
+                cure="pass prior=None to go on with that, and replace_prior(prior) for a new one",
             )
         _checked(self.prior(self.version), policy)
 
-    def _fits_settings(self, prior: Any) -> None:
+    def _fits_settings(self, prior: LivePrior) -> None:
         """Refuse a prior whose tasks could not be decided about with these settings."""
         if (missing := self.operations.missing) != "leave out":
             fold_of(prior).check(missing, "missing")
         if (arms := arms_of(prior)) is not None:
-            _known_arms(self.operations.shares, arms)
+            _check_promises(self.operations.shares, arms)
 
     def _settings_number(self, shares: Shares) -> int:
         """Return the number of these settings; decisions name it."""
@@ -205,274 +216,88 @@ class Decider:
             },
             sort_keys=True,
         )
-        known = self.store.settings()
-        return known.index(text) + 1 if text in known else self.store.add_settings(text)
+        texts = self.store.settings()
+        return texts.index(text) + 1 if text in texts else self.store.add_settings(text)
 
     # -- priors
 
     @property
     def version(self) -> int:
         """Number of the prior that new tasks start with."""
-        return int(self.store.look(lambda session: session.version))  # which reads no priors
+        return self.store.look(lambda session: session.version)  # which reads no priors
 
-    def prior(self, version: int | None = None) -> Any:
+    def prior(self, version: int | None = None) -> LivePrior:
         """Return the prior of a version, by default that of new tasks."""
         version = self.version if version is None else version
-        found = self._priors.get(version)
-        if found is None:
-            found = self._priors[version] = load_prior(self._row(version).prior)
-        return found
+        if version not in self._priors:
+            self._priors[version] = load_prior(self._row(version).prior)
+        return self._priors[version]
 
     def _row(self, version: int) -> Version:
         for row in self.versions():
             if row.number == version:
                 return row
-        raise NotFound(f"there is no prior of version {validation.shown(version)}")
+        raise NotFound(f"there is no prior of version {shown(version)}")
 
     def versions(self) -> list[Version]:
         """Every prior that was ever proposed, the first one first."""
-        return list(self.store.versions())
+        return self.store.versions()
 
-    def propose(self, prior: Any, story: Mapping[str, Any] | None = None) -> int:
-        """Keep a prior for somebody to accept; return its version."""
+    def priors(self) -> types.Priors:
+        """Return the same as a service answers it."""
+        current = self.version
+        return types.Priors(
+            [
+                types.Prior(
+                    row.number, row.status, row.number == current, row.made, row.accepted,
+                    row.story, json.loads(row.prior),
+                )
+                for row in self.versions()
+            ]
+        )  # fmt: skip
+
+    def propose(self, prior: LivePrior, story: Mapping[str, Any] | None = None) -> int:
+        """Keep a prior for somebody to accept; return its version. ``story``, values that JSON has,
+        says where it comes from.
+        """
         _checked(prior, self.operations.policy)
         self._fits_settings(prior)
         number = len(self.store.versions()) + 1
-        made = Version(number, prior.to_json(), "proposed", self._clock(), None, dict(story or {}))
-        return int(self.store.put_version(made))
+        row = Version(number, prior.to_json(), "proposed", self.clock(), None, dict(story or {}))
+        return self.store.put_version(row)
 
     def accept(self, version: int) -> None:
         """Let new tasks start with a proposed prior; running ones keep theirs."""
-        self._judged(version, "accepted")
+        self.judge(version, "accepted")
 
     def decline(self, version: int) -> None:
         """Put a proposed prior aside."""
-        self._judged(version, "declined")
+        self.judge(version, "declined")
 
-    def _judged(self, version: int, status: Any) -> None:
+    def judge(self, version: int, status: Status) -> types.Proposed:
+        """Accept or decline a proposed prior."""
         row = self._row(version)
         if status == "declined" and version == self.version:
-            raise ValueError("version is in use; accept another one first")
-        when = self._clock() if status == "accepted" else None
+            raise ArgumentError("version", "is in use", cure="accept another one first")
+        when = self.clock() if status == "accepted" else None
         self.store.put_version(row._replace(status=status, accepted=when))
+        return types.Proposed(version, status)
 
-    def replace_prior(self, prior: Any, story: Mapping[str, Any] | None = None) -> int:
+    def replace_prior(self, prior: LivePrior, story: Mapping[str, Any] | None = None) -> int:
         """Let new tasks start with another prior; running ones keep theirs. Returns its version."""
         version = self.propose(prior, story)
         self.accept(version)
         return version
 
-    # -- decisions
+    # -- decisions and rewards
 
-    def decide(
-        self,
-        task: str,
-        available: Sequence[str] | None = None,
-        context: Any = None,
-        *,
-        unit: str | None = None,
-        request: str | None = None,
-    ) -> Decision:
-        """Choose an arm for the next pull of a task.
-
-        Parameters
-        ----------
-        task
-            Its name; a new name starts a task.
-        available
-            Names of the arms that may be played, by default all. Where arms are new in every task,
-            the first decision names them, and later ones may add some.
-        context
-            Features of the arms, one row per arm, for priors with features.
-        unit
-            Who is decided about: a unit keeps its first decision in a task, and a repeat is not
-            another pull.
-        request
-            An id of this request: a retry with the same id returns the same decision.
-
-        """
-        _check_name("task", task)
-        if unit is not None:
-            _check_name("unit", unit)
-        if request is not None:
-            _check_name("request", request)
-        operations, now = self.operations, self._clock()
-        store = self.store
-        if not store.durable:
-            try:
-                with store.lock:
-                    return operations.decide(
-                        store, task, store.version, now, available, context, unit, request
-                    )
-            except Ahead as ahead:
-                if not self.computes:
-                    raise
-                ahead.compute()
-        return self._run(
-            lambda session: operations.decide(
-                session, task, session.version, now, available, context, unit, request
-            ),
-            tasks=[task],
-            requests=[] if request is None else [(task, request)],
-            units=[] if unit is None else [(task, unit)],
-        )
-
-    def decide_many(
-        self,
-        tasks: Iterable[str],
-        available: Sequence[str] | None = None,
-        contexts: Any = None,
-        *,
-        requests: Sequence[str] | None = None,
-    ) -> Sequence[Decision]:
-        """Choose an arm for each of several tasks, all or none of them; ``available`` holds for
-        all, ``contexts`` and ``requests`` have one for each. The same request decides once.
-
-        The result has ``arms`` and ``tokens``, lists of those of all decisions, and is otherwise a
-        sequence of decisions.
-        """
-        if isinstance(tasks, (str, bytes)):
-            raise TypeError(f"tasks must be a list of names, got {validation.shown(tasks)}")
-        names = list(tasks)
-        for name in names:
-            _check_name("task", name)
-        each: list[list[Any]] = []
-        for what, given in (("contexts", contexts), ("requests", requests)):
-            each.append([None] * len(names) if given is None else list(given))
-            if len(each[-1]) != len(names):
-                raise ValueError(
-                    f"{what} must have one for each of {len(names)} tasks, got {len(each[-1])}"
-                )
-        for request in each[1] if requests is not None else ():
-            _check_name("request", request)
-        if isinstance(available, list):
-            available = tuple(available)  # compared with the arms of each task
-        now, operations = self._clock(), self.operations
-
-        def work(session: Any) -> Sequence[Decision]:
-            version = session.version
-            if not self.store.durable and available is contexts is requests is None:
-                together = decide_together(operations, session, names, version, now)
-                if together is not None:
-                    return together
-            # a durable store takes back by itself what is refused
-            made, missing = Told(), []
-            with nullcontext() if self.store.durable else self.store.all_or_none(names):
-                for name, context, request in zip(names, *each, strict=True):
-                    try:
-                        made.append(
-                            operations.decide(
-                                session, name, version, now, available, context, None, request
-                            )
-                        )
-                    except Ahead as ahead:  # all that is missing is computed together
-                        missing += ahead.works
-                if missing:
-                    raise Ahead(missing)
-            return made
-
-        pairs = [] if requests is None else list(zip(names, each[1], strict=True))
-        return self._run(work, tasks=names, requests=pairs)
-
-    def allocate(
-        self,
-        task: str,
-        pulls: int,
-        available: Sequence[str] | None = None,
-        *,
-        request: str | None = None,
-    ) -> Allocation:
-        """Choose the next ``pulls`` pulls of a task at once, all from what is known now."""
-        _check_name("task", task)
-        if request is not None:
-            _check_name("request", request)
-        if validation.count("pulls", pulls) > 10_000_000:
-            raise ValueError(f"pulls must be at most 10,000,000, got {pulls:,}")
-        now, operations = self._clock(), self.operations
-        return self._run(
-            lambda session: operations.allocate(
-                session, task, session.version, now, pulls, available, request
-            ),
-            tasks=[task],
-            requests=[] if request is None else [(task, request)],
-        )
-
-    # -- rewards
-
-    def reward(self, token: str, value: float, *, correct: bool = False) -> Outcome:
-        """Take the reward of a decision.
-
-        Returns ``"counted"``; ``"repeated"`` where the same reward came before, which changes
-        nothing; or ``"corrected"``. Another value for the same token is refused, unless
-        ``correct=True`` replaces the first one.
-        """
-        name, step, check = parsed(token)
-        if type(value) is not float:
-            value = validation.number("value", value)
-        now, operations = self._clock(), self.operations
-        store = self.store
-        if not store.durable:
-            with store.lock:
-                return operations.reward(store, name, step, check, value, now, correct)
-        return store.run(
-            lambda session: operations.reward(session, name, step, check, value, now, correct),
-            tasks=[name],
-            steps=[(name, step)],
-        )
-
-    def record(
-        self,
-        task: str,
-        arm: str,
-        pulls: int,
-        reward: float,
-        *,
-        squares: float | None = None,
-        request: str | None = None,
-    ) -> Outcome:
-        """Take the sum of the rewards of several pulls of an arm, as of a batch.
-
-        Parameters
-        ----------
-        task, arm, pulls, reward
-            ``reward`` is the sum over ``pulls`` pulls: successes, for rewards 0 and 1.
-        squares
-            Sum of the squared rewards, for families that learn how far rewards scatter.
-        request
-            An id: a retry with the same id is not counted twice. Without one it is.
-
-        """
-        _check_name("task", task)
-        pulls = validation.count("pulls", pulls)
-        reward = validation.number("reward", reward)
-        if squares is not None:
-            squares = validation.not_negative("squares", squares)
-        if request is not None:
-            _check_name("request", request)
-        now, operations = self._clock(), self.operations
-        return self._run(
-            lambda session: operations.record(
-                session, task, arm, pulls, reward, now, squares, request
-            ),
-            tasks=[task],
-            requests=[] if request is None else [(task, request)],
-        )
-
-    def expire(self, most: int = 10_000) -> int:
-        """Close pulls whose rewards did not come within the window; returns how many."""
-        window = self.operations.window
-        if window is None:
-            return 0
-        now, operations, count = self._clock(), self.operations, 0
-        late = self.store.outstanding(now - window, validation.count("most", most))
-
-        def close(some: list[tuple[str, int]]) -> Callable[[Any], int]:
-            return lambda session: sum(operations.expire(session, *each, now) for each in some)
-
-        for first in range(0, len(late), 500):
-            some = late[first : first + 500]
-            count += self._run(close(some), tasks=[name for name, _ in some], steps=some)
-        return count
+    decide = _method(table.DECIDE)
+    decide_many = _method(table.DECIDE_MANY)
+    allocate = _method(table.ALLOCATE)
+    reward = _method(table.REWARD)
+    rewards = _method(table.REWARDS)
+    record = _method(table.RECORD)
+    delete = _method(table.DELETE)
 
     def close(self, task: str | None = None) -> bool:
         """Close a task: no more decisions, but late rewards. Returns whether it was open.
@@ -480,29 +305,28 @@ class Decider:
         Without a task, let go of the store, as the end of a ``with`` statement does: what was
         acknowledged is kept, and a fit that runs is waited for.
         """
-        if task is None:
-            if self._fit_thread is not None:
-                self._fit_thread.join()
-            self.store.close()
-            return True
-        _check_name("task", task)
-        now = self._clock()
-        done: bool = self._run(
-            lambda session: self.operations.close(session, task, now), tasks=[task]
-        )
-        if done:
-            self._learned()
-        return done
+        if task is not None:
+            return self._do(table.CLOSE, types.CloseTask(task))
+        if self._fit_thread is not None:
+            self._fit_thread.join()
+        self.store.close()
+        return True
 
-    def delete(self, unit: str) -> int:
-        """Erase what is known of a unit; returns in how many decisions it was.
+    def expire(self, most: int = 10_000) -> int:
+        """Close pulls whose rewards did not come within the window; returns how many."""
+        window = self.operations.window
+        if window is None:
+            return 0
+        now, operations, count = self.clock(), self.operations, 0
+        late = self.store.outstanding(now - window, validation.count("most", most))
 
-        Its name, its context and its request ids are erased. The arms that it was shown and its
-        rewards stay as parts of sums that name nobody, so that the decisions of others can still be
-        made again.
-        """
-        _check_name("unit", unit)
-        return self._run(lambda session: self.operations.delete(session, unit), whole=True)
+        def close(some: list[tuple[str, int]]) -> Work[int]:
+            return lambda session: sum(operations.expire(session, *each, now) for each in some)
+
+        for first in range(0, len(late), 500):
+            some = late[first : first + 500]
+            count += self._run(close(some), Wanted([name for name, _ in some], some))
+        return count
 
     def replay(self, task: str) -> list[int]:
         """Make every decision of a task again from the log; return the steps that differ."""
@@ -510,7 +334,17 @@ class Decider:
 
     # -- looking at tasks
 
-    def summary(self, task: str, context: Any = None) -> Summary:
+    def tasks(
+        self, closed: bool | None = None, after: str | None = None, limit: int = 100
+    ) -> types.Tasks:
+        """List tasks, the newest first: all of them, those that are closed, or those that are not,
+        from the one that follows the task ``after``.
+        """
+        rows = self.store.tasks(closed=closed, most=limit + 1, after=after)
+        lines = [types.TaskLine(*row) for row in rows[:limit]]
+        return types.Tasks(lines, lines[-1].task if len(rows) > limit else None)
+
+    def summary(self, task: str, context: Context | None = None) -> Summary:
         """Say where a task stands: what is believed of each arm, what stopping now would cost, and
         whether to stop.
 
@@ -518,43 +352,39 @@ class Decider:
         under a prior takes seconds: it plays tasks of that prior to say how often its advice would
         stop at a wrong arm.
         """
-        _check_name("task", task)
+        types.check_name("task", task)
 
-        def look(session: Any) -> Any:
-            found = session.task(task)
-            if found is None:
-                raise NotFound(f"no task is called {validation.shown(task)}")
-            return copied(found)
+        def look(session: Session) -> Task:
+            row = session.task(task)
+            if row is None:
+                raise NotFound(f"no task is called {shown(task)}")
+            return copied(row)
 
         row = self.store.look(look)
         operations = self.operations
         chooser = operations.chooser(row.version, len(row.arms))
-        stopping = None
         if context is not None or has_features(chooser.prior):
-            context = checked_context(context, chooser.prior)
-        else:
-            stopping = self._stopping(row.version, len(row.arms))
-        return summarised(chooser, row, operations.seed, stopping, context)
+            rows = checked_context(context, chooser.prior)
+            return summarised(chooser, row, operations.seed, None, rows)
+        stopping = self._stopping(row.version, len(row.arms))
+        return summarised(chooser, row, operations.seed, stopping)
 
-    def _stopping(self, version: int, arms: int) -> Any:
-        key = (version, arms)
+    def _stopping(self, version: int, arms: int) -> Stopping:
+        kind = (version, arms)
         with self._looking:
-            if key not in self._stops:
+            if kind not in self._stops:
                 operations = self.operations
                 chooser = operations.chooser(version, arms)
                 tolerance = self._tolerance
                 if tolerance is None:
                     tolerance = tolerance_of(chooser.prior, operations.seed)
-                key_in_store = (
-                    f"stopping of settings {operations.settings}, prior {version}, arms {arms}, "
-                    f"tolerance {tolerance!r}, draws {DRAWS}"
-                )
-                kept = self.store.value(key_in_store)
-                if kept is None:  # counting takes seconds: other processes read the result
-                    kept = stopping_of(chooser, operations.seed, tolerance).to_json()
-                    self.store.put_value(key_in_store, kept)
-                self._stops[key] = Stopping.of(kept)
-            return self._stops[key]
+                names = stopping_names(operations.settings, version, arms, tolerance)
+                text = value_of(self.store, *names)
+                if text is None:  # counting takes seconds: other processes read the result
+                    text = stopping_of(chooser, operations.seed, tolerance).to_json()
+                    self.store.put_value(names[0], text)
+                self._stops[kind] = Stopping.of(text)
+            return self._stops[kind]
 
     # -- the log, and learning from it
 
@@ -580,7 +410,9 @@ class Decider:
         """
         return write_log(path, self.tables(closed=closed, outstanding=outstanding))
 
-    def tables(self, *, closed: bool | None = None, outstanding: bool = False) -> Iterator[Any]:
+    def tables(
+        self, *, closed: bool | None = None, outstanding: bool = False
+    ) -> Iterator[pa.Table]:
         """Return the same as Arrow tables, some tasks each."""
         prior, version = self.prior(), self.version
         dim = int(getattr(prior, "dim", 0) or 0) if has_features(prior) else 0
@@ -609,23 +441,23 @@ class Decider:
         """
         return alarm_of(self, seed=self.operations.seed, level=level)
 
-    def _learned(self) -> None:
+    def learn_if_due(self) -> None:
         """Fit again if enough tasks were closed since the last time; errors are kept to be read."""
         learn = self._learn
         if learn is None:
             return
         closed = len(self.store.names(closed=True))
-        last = int(self.store.value("closed tasks at the last fit") or 0)
+        last = int(value_of(self.store, CLOSED_AT_FIT) or 0)
         if closed - last < learn.every or not self._fitting.acquire(blocking=False):
             return
-        self.store.put_value("closed tasks at the last fit", str(closed))
+        self.store.put_value(CLOSED_AT_FIT, str(closed))
 
         def fit() -> None:
             try:
                 refit(self, learn.family, seed=self.operations.seed + closed, accept=learn.accept)
-                self.store.put_value("what the last fit said", "")
-            except Exception as error:  # it must not end the service; who looks is told
-                self.store.put_value("what the last fit said", f"{type(error).__name__}: {error}")
+                self.store.put_value(LAST_FIT, "")
+            except Exception as error:  # it must not end the service, and is kept for who looks
+                self.store.put_value(LAST_FIT, f"{type(error).__name__}: {error}")
             finally:
                 self._fitting.release()
 
@@ -634,66 +466,184 @@ class Decider:
 
     # -- the store
 
-    def _run(self, work: Callable[[Any], Any], **wanted: Any) -> Any:
+    def _do(self, operation: Operation[P, Q, A], asked: Q) -> A:
+        asked.checked()
+        now, operations, run = self.clock(), self.operations, operation.run
+        result = self._run(lambda session: run(operations, session, asked, now), asked.wanted())
+        if operation.after is not None:
+            operation.after(self, result)
+        return result
+
+    def _run(self, work: Work[A], wanted: Wanted) -> A:
         for _ in range(ROUNDS):
             try:
-                if self.store.durable:
-                    return self.store.run(work, **wanted)
-                with self.store.lock:
-                    return work(self.store)
+                return self.store.run(work, wanted)
             except Ahead as ahead:
-                if not self.computes:
-                    raise
                 ahead.compute()
         raise too_busy()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
-def _check_name(what: str, value: Any) -> None:
-    if type(value) is not str or not 0 < len(value) <= LONGEST or not writable(value):
-        raise ValueError(
-            f"{what} must be a name of 1 to {LONGEST} letters without NUL that UTF-8 can write, "
-            f"got {validation.shown(value)}"
-        )
+def _awaited(
+    operation: Operation[P, Q, A],
+) -> Callable[Concatenate[AsyncDecider, P], Coroutine[None, None, A]]:
+    async def method(self: AsyncDecider, /, *given: P.args, **options: P.kwargs) -> A:
+        return await self.do(operation, operation.parameters(*given, **options))
+
+    return described(method, operation)
 
 
-def _checked(prior: Any, policy: Any) -> None:
+def _aside(
+    method: Callable[Concatenate[Decider, P], A],
+) -> Callable[Concatenate[AsyncDecider, P], Coroutine[None, None, A]]:
+    @wraps(method)
+    async def awaited(self: AsyncDecider, /, *given: P.args, **options: P.kwargs) -> A:
+        return await asyncio.to_thread(method, self.decider, *given, **options)
+
+    return awaited
+
+
+@final
+class AsyncDecider:
+    """Decides from an event loop: the methods of a :class:`Decider`, to be awaited.
+
+    Operations of many coroutines share a commit. Belongs to the event loop that uses it first.
+
+    Parameters
+    ----------
+    decider
+        Which decides.
+    compute
+        Computes what takes long before an operation, and says when it is done; by default a thread
+        does.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> import priorwise as pw
+    >>> prior = pw.BetaPrior([2, 2], 8, names=["red", "blue"])
+    >>> async def play():
+    ...     decider = pw.Decider(prior, pw.ThompsonSampling(), horizon=100, seed=0)
+    ...     async with pw.serve.AsyncDecider(decider) as live:
+    ...         decision = await live.decide("visitor 1")
+    ...         return await live.reward(decision.token, 1.0)
+    >>> asyncio.run(play())
+    'counted'
+
+    """
+
+    def __init__(
+        self, decider: Decider, compute: Callable[[Ahead], Future[None]] | None = None
+    ) -> None:
+        """Take a decider, which is closed with it."""
+        self.decider = decider
+        self._compute = compute
+        self._bridge: Bridge | None = None
+        self.counted: Callable[[int], None] = lambda number: None
+        """Hears how many operations the store answered at once."""
+
+    decide = _awaited(table.DECIDE)
+    decide_many = _awaited(table.DECIDE_MANY)
+    allocate = _awaited(table.ALLOCATE)
+    reward = _awaited(table.REWARD)
+    rewards = _awaited(table.REWARDS)
+    record = _awaited(table.RECORD)
+    delete = _awaited(table.DELETE)
+    expire = _aside(Decider.expire)
+    replay = _aside(Decider.replay)
+    tasks = _aside(Decider.tasks)
+    summary = _aside(Decider.summary)
+    prior = _aside(Decider.prior)
+    versions = _aside(Decider.versions)
+    propose = _aside(Decider.propose)
+    accept = _aside(Decider.accept)
+    decline = _aside(Decider.decline)
+    replace_prior = _aside(Decider.replace_prior)
+    export = _aside(Decider.export)
+    refit = _aside(Decider.refit)
+    alarm = _aside(Decider.alarm)
+
+    async def close(self, task: str | None = None) -> bool:
+        """Close a task, or the decider, as :meth:`Decider.close`."""
+        if task is not None:
+            return await self.do(table.CLOSE, types.CloseTask(task))
+        return await asyncio.to_thread(self.decider.close)
+
+    async def do(self, operation: Operation[P, Q, A], asked: Q) -> A:
+        """Do any operation of the table."""
+        asked.checked()
+        decider, wanted, run = self.decider, asked.wanted(), operation.run
+        now, operations = decider.clock(), decider.operations
+        for _ in range(ROUNDS):
+            try:
+                result = await self._wait(
+                    decider.store.submit(
+                        lambda session: run(operations, session, asked, now), wanted
+                    )
+                )
+            except Ahead as ahead:
+                if self._compute is None:
+                    await asyncio.to_thread(ahead.compute)
+                else:
+                    await asyncio.wrap_future(self._compute(ahead))
+                continue
+            if operation.after is not None:
+                await asyncio.to_thread(operation.after, decider, result)
+            return result
+        raise too_busy()
+
+    async def _wait(self, future: Future[A]) -> A:
+        if future.done():
+            self.counted(1)
+            return future.result()
+        if self._bridge is None:
+            self._bridge = Bridge(asyncio.get_running_loop(), self.counted)
+        return await self._bridge.wait(future)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+
+def _checked(prior: LivePrior, policy: Policy) -> None:
     """Refuse priors and policies that cannot decide while tasks run."""
     argument_checks.prior("prior", prior)
     argument_checks.policy("policy", policy)
+    name = type(prior).__name__
     if not isinstance(prior, Serializable):
-        raise TypeError(f"prior must have a JSON form, and {type(prior).__name__} has none")
+        raise MissingCapability("prior", f"must have a JSON form, and {name} has none")
     if not hasattr(prior, "belief_given"):
-        raise TypeError(
-            f"prior must have belief_given, as a task's state is its statistics, and "
-            f"{type(prior).__name__} has none"
+        raise MissingCapability(
+            "prior",
+            f"must have belief_given, as a task's state is its statistics, and {name} has none",
         )
     ask(prior, "statistics", "Decider")
     example = for_arms(prior, 2)
     if getattr(example, "actions", None) is not None or has_state(example):
-        raise ValueError(
-            f"Decider is for problems in which actions do not influence later signals; those of a "
-            f"{type(prior).__name__} do"
+        raise MissingCapability(
+            "prior",
+            f"must be of problems in which actions do not influence later signals; those of a "
+            f"{name} do",
         )
     argument_checks.offering(policy, example.belief(1))
 
 
-def _known_arms(shares: Shares, arms: tuple[str, ...]) -> None:
+def _check_promises(shares: Shares, arms: tuple[str, ...]) -> None:
     """Refuse promises to arms that there are not."""
-    promised = list(shares.floor) if isinstance(shares.floor, Mapping) else []
-    named = [("floor", arm) for arm in promised]
-    named += [("control", shares.control)] if shares.control is not None else []
-    for what, arm in named:
+    promised = [("floor", arm) for arm in shares.floor] if isinstance(shares.floor, dict) else []
+    promised += [("control", shares.control)] if shares.control is not None else []
+    for what, arm in promised:
         if arm not in arms:
-            raise ValueError(
-                f"{what} names {validation.shown(arm)}, which is no arm of the prior; its arms are "
-                f"{', '.join(arms[:20])}"
+            raise ArgumentError(
+                what,
+                f"names {shown(arm)}, which is no arm of the prior",
+                cure=f"its arms are {', '.join(arms[:20])}",
             )
-    import numpy as np
-
     shares.of(arms, np.ones(len(arms)))

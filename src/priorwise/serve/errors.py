@@ -1,15 +1,22 @@
-"""What live decisions refuse, apart from input that makes no sense (ValueError and TypeError)."""
+"""Errors of live decisions, apart from wrong arguments (``ArgumentError``)."""
+
+from typing import ClassVar
 
 
 class Refused(ValueError):  # noqa: N818 - it is no fault of the program
     """A request that cannot be carried out as things stand; nothing was changed."""
 
-    kept = False
+    kept: ClassVar[bool] = False
     """Whether a store keeps what was written before."""
+    status: ClassVar[int] = 409
+    """What a service answers, with the word ``code``."""
+    code: ClassVar[str] = "conflict"
 
 
 class NotFound(Refused):
     """No such task, token, unit or version."""
+
+    status, code = 404, "not_found"
 
 
 class Conflict(Refused):
@@ -19,7 +26,13 @@ class Conflict(Refused):
 class TooLate(Refused):
     """The reward came after its window; that the pull is closed now is kept."""
 
-    kept = True
+    kept, status, code = True, 410, "too_late"
+
+
+class TooMuch(Refused):
+    """A request takes longer to compute than this service allows."""
+
+    status, code = 422, "wrong_value"
 
 
 class Unavailable(RuntimeError):  # noqa: N818 - as the others are called
@@ -27,6 +40,9 @@ class Unavailable(RuntimeError):  # noqa: N818 - as the others are called
 
     ``public`` is what a client of a service may read: no paths, hosts or texts of a database.
     """
+
+    status: ClassVar[int] = 503
+    code: ClassVar[str] = "unavailable"
 
     def __init__(self, message: str, public: str | None = None) -> None:
         """Say what happened."""

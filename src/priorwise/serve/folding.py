@@ -6,125 +6,197 @@ a task that is summed up again has the same bits.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError, MissingCapability
 from priorwise.core.protocols import for_arms
 from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray
 from priorwise.families.registry import ask
-from priorwise.fitting.statistics import PerArm
+from priorwise.fitting.statistics import PerArm, PerTask
+from priorwise.serve.rows import State
+
+if TYPE_CHECKING:
+    from priorwise.serve.choosing import LivePrior
 
 TOOL: Final = "Decider"
 PROBES: Final = (-1.5, 0.25, 2.5)
 
 
-def fold_of(prior: Any) -> ArmFold | AnyFold:
+class Fold(ABC):
+    """How statistics of tasks are summed up."""
+
+    kind: type[PerTask]
+    binary: bool
+    """Whether rewards are 0 or 1."""
+
+    @abstractmethod
+    def empty(self, arms: int) -> State:
+        """Return the state before the first pull."""
+
+    @abstractmethod
+    def grown(self, state: State, arms: int) -> State:
+        """Return the state of a task that has more arms now."""
+
+    @abstractmethod
+    def check(self, value: float, name: str = "value") -> None:
+        """Raise an error for a reward that the prior rules out."""
+
+    @abstractmethod
+    def check_record(self, pulls: int, value: float, squares: float | None) -> None:
+        """Raise an error for sums of rewards that cannot be."""
+
+    @abstractmethod
+    def add(
+        self, state: State, arm: int, pulls: float, value: float, squares: float | None,
+        context: list[list[float]] | None = None,
+    ) -> State:  # fmt: skip
+        """Return the state with pulls of an arm that have this sum of rewards; it may be the same
+        value, changed.
+        """
+
+    @abstractmethod
+    def statistics(self, states: Sequence[State], names: tuple[str, ...] | None = None) -> PerTask:
+        """Return the statistics of tasks that all have the same arms."""
+
+    @abstractmethod
+    def ordered(self, state: State, arms: list[int]) -> State:
+        """Return the state with the arms in another order."""
+
+    @abstractmethod
+    def pulls(self, state: State) -> list[float] | None:
+        """Rewards known of each arm, where the statistics say."""
+
+    @abstractmethod
+    def encode(self, state: State) -> bytes:
+        """Return the bytes of a state."""
+
+    @abstractmethod
+    def decode(self, content: bytes) -> State:
+        """Return the state of such bytes."""
+
+
+def fold_of(prior: LivePrior) -> Fold:
     """Return how the statistics of a prior's tasks are summed up."""
-    kind = ask(prior, "statistics", TOOL)
+    kind: type[PerTask] = ask(prior, "statistics", TOOL)
     if issubclass(kind, PerArm) and kind.weights() is not None:
         return ArmFold(kind)
     return AnyFold(kind, prior)
 
 
+def numbers(state: State) -> FloatArray:
+    """Return the numbers of a state that has one per column and arm."""
+    assert isinstance(state, np.ndarray)
+    return state
+
+
+def statistics(state: State) -> PerTask:
+    """Return a state that is the statistics of one task."""
+    assert isinstance(state, PerTask)
+    return state
+
+
 @final
-class ArmFold:
+class ArmFold(Fold):
     """Statistics with a number per arm and column; a state is these numbers, column after column.
 
     A pull adds ``w0 + w1 r + w2 r^2`` to each column of its arm.
     """
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind: type[PerArm]) -> None:
         """Look up once what a pull adds."""
-        self.kind = kind
-        weights = kind.weights()
-        names = [each.name for each in fields(kind) if each.name not in kind.shared]
+        self.kind = self._kind = kind
+        weights = kind.weights() or {}
+        names = [column.name for column in fields(kind) if column.name not in kind.shared]
         self._weights = [weights[name] for name in names]
         self.columns = tuple(names)
         self.binary = not _takes(kind, 0.5) and _takes(kind, 0.0) and _takes(kind, 1.0)
-        self._any_number = all(_takes(kind, each) for each in PROBES)
+        self._any_number = all(_takes(kind, value) for value in PROBES)
 
     def empty(self, arms: int) -> FloatArray:
         """Return the state before the first pull."""
         return np.zeros(len(self.columns) * arms)
 
-    def grown(self, state: FloatArray, arms: int) -> FloatArray:
+    def grown(self, state: State, arms: int) -> FloatArray:
         """Return the state of a task that has more arms now."""
-        columns = len(self.columns)
-        wider = np.zeros((columns, arms))
-        wider[:, : state.size // columns] = state.reshape(columns, -1)
-        return wider.ravel()
+        columns = numbers(state).reshape(len(self.columns), -1)
+        return np.pad(columns, [(0, 0), (0, arms - columns.shape[1])]).ravel()
 
     def check(self, value: float, name: str = "value") -> None:
         """Raise an error for a reward that the family rules out."""
         if self.binary:
             if value != 0.0 and value != 1.0:
-                raise ValueError(f"{name} must be 0 or 1 for this prior, got {value:g}")
+                raise ArgumentError(name, "must be 0 or 1 for this prior", got=value)
         elif not abs(value) <= validation.LARGEST:  # NaN is not
-            raise ValueError(f"{name} must be a finite number, got {value:g}")
+            raise ArgumentError(name, "must be a finite number", got=value)
         elif not self._any_number:
-            self.kind.addends(np.array([value]))
+            self._kind.addends(np.array([value]))
 
     def check_record(self, pulls: int, value: float, squares: float | None) -> None:
         """Refuse sums of rewards that cannot be."""
         if not abs(value) <= validation.LARGEST:
-            raise ValueError(f"reward must be a finite sum of rewards, got {value:g}")
+            raise ArgumentError("reward", "must be a finite sum of rewards", got=value)
         if self.binary:
             if not (0.0 <= value <= pulls and value == round(value)):
-                raise ValueError(
-                    f"reward must be a whole number of successes, 0 to {pulls:,}, got {value:g}"
+                raise ArgumentError(
+                    "reward", f"must be a whole number of successes, 0 to {pulls:,}", got=value
                 )
             return
         if any(w2 for _, _, w2 in self._weights):
             if squares is None:
                 if pulls > 1:
-                    raise ValueError(
-                        "squares is missing: this prior learns from the sum of squared rewards too "
-                        "where several are recorded at once"
+                    raise ArgumentError(
+                        "squares",
+                        "is missing: this prior learns from the sum of squared rewards too where "
+                        "several are recorded at once",
                     )
             elif not value * value <= squares * pulls * (1.0 + 1e-9) + 1e-300:
-                raise ValueError(
-                    f"squares must be at least reward^2 / pulls, {value * value / pulls:g}, got "
-                    f"{squares:g}"
+                least = value * value / pulls
+                raise ArgumentError(
+                    "squares", f"must be at least reward^2 / pulls, {least:g}", got=squares
                 )
 
     def add(
-        self, state: FloatArray, arm: int, pulls: float, value: float, squares: float | None,
-        context: Any = None,
+        self, state: State, arm: int, pulls: float, value: float, squares: float | None,
+        context: list[list[float]] | None = None,
     ) -> FloatArray:  # fmt: skip
         """Add pulls of an arm with this sum of rewards, in place."""
-        arms = state.size // len(self._weights)
+        sums = numbers(state)
+        arms = sums.size // len(self._weights)
         square = value * value if squares is None else squares
         place = arm
         for w0, w1, w2 in self._weights:
-            state[place] += w0 * pulls + w1 * value + w2 * square
+            sums[place] += w0 * pulls + w1 * value + w2 * square
             place += arms
-        return state
+        return sums
 
-    def statistics(self, states: list[FloatArray], names: Any = None) -> Any:
+    def statistics(self, states: Sequence[State], names: tuple[str, ...] | None = None) -> PerTask:
         """Return the statistics of tasks that all have the same arms."""
         columns = len(self.columns)
-        stacked = np.stack(states).reshape(len(states), columns, -1)
-        return self.kind._made(
+        stacked = np.stack([numbers(state) for state in states]).reshape(len(states), columns, -1)
+        return self._kind._made(
             {name: stacked[:, place] for place, name in enumerate(self.columns)}, names=names
         )
 
-    def ordered(self, state: FloatArray, arms: list[int]) -> FloatArray:
+    def ordered(self, state: State, arms: list[int]) -> FloatArray:
         """Return the state with the arms in another order."""
-        return state.reshape(len(self.columns), -1)[:, arms].ravel()
+        return numbers(state).reshape(len(self.columns), -1)[:, arms].ravel()
 
-    def pulls(self, state: FloatArray) -> list[float]:
+    def pulls(self, state: State) -> list[float]:
         """Rewards known of each arm."""
-        arms = state.size // len(self.columns)
-        first = self.columns.index("pulls") * arms
-        return [float(each) for each in state[first : first + arms]]
+        columns = numbers(state).reshape(len(self.columns), -1)
+        pulls: list[float] = columns[self.columns.index("pulls")].tolist()
+        return pulls
 
-    def encode(self, state: FloatArray) -> bytes:
+    def encode(self, state: State) -> bytes:
         """Return the bytes of a state."""
-        return state.astype("<f8", copy=False).tobytes()
+        return numbers(state).astype("<f8", copy=False).tobytes()
 
     def decode(self, content: bytes) -> FloatArray:
         """Return the state of such bytes."""
@@ -132,87 +204,96 @@ class ArmFold:
 
 
 @final
-class AnyFold:
+class AnyFold(Fold):
     """Statistics of any family: a state is the statistics of one task, as its class keeps them."""
 
-    def __init__(self, kind: Any, prior: Any) -> None:
+    def __init__(self, kind: type[PerTask], prior: LivePrior) -> None:
         """Remember the class, what a prior knows of its tasks, and what rewards it expects."""
         self.kind = kind
         self._prior = prior
         self._nothing: dict[str, int] = {}  # texts of empty statistics, with their arms
         law = getattr(prior, "reward_law", None)
         self.binary = bool(getattr(prior, "binary", getattr(law, "binary", False)))
-        support: Any = getattr(prior, "reward_range", getattr(law, "support", None))
+        support = getattr(prior, "reward_range", getattr(law, "support", None))
         self._range: tuple[float, float] = support or (-np.inf, np.inf)
 
-    def empty(self, arms: int) -> Any:
+    def empty(self, arms: int) -> PerTask:
         """Return the state before the first pull."""
         made = self.kind.empty(1, **self.kind.known(for_arms(self._prior, arms)))
         self._nothing[str(made.to_json())] = arms
         return made
 
-    def grown(self, state: Any, arms: int) -> Any:
-        """Refuse: only statistics for each arm can take new arms."""
-        raise ValueError("available must name arms of the prior: it does not take new ones")
+    def grown(self, state: State, arms: int) -> State:
+        """Only statistics for each arm can take new arms."""
+        raise ArgumentError("available", "must name arms of the prior: it takes no new ones")
 
     def check(self, value: float, name: str = "value") -> None:
         """Raise an error for a reward that the prior rules out. The statistics check the rest when
         they add it.
         """
         if not abs(value) <= validation.LARGEST:
-            raise ValueError(f"{name} must be a finite number, got {value:g}")
+            raise ArgumentError(name, "must be a finite number", got=value)
         if self.binary and value != 0.0 and value != 1.0:
-            raise ValueError(f"{name} must be 0 or 1 for this prior, got {value:g}")
+            raise ArgumentError(name, "must be 0 or 1 for this prior", got=value)
         least, most = self._range
         if not least <= value <= most:
-            raise ValueError(
-                f"{name} must lie between {least:g} and {most:g} for this prior, got {value:g}"
+            raise ArgumentError(
+                name, f"must lie between {least:g} and {most:g} for this prior", got=value
             )
 
     def check_record(self, pulls: int, value: float, squares: float | None) -> None:
-        """Refuse several rewards at once."""
-        raise ValueError(
-            f"record is for families whose statistics are sums for each arm; {self.kind.__name__} "
-            "reads single rewards: call reward for each"
+        """Several rewards at once have no place here."""
+        raise MissingCapability(
+            "record",
+            f"is for families whose statistics are sums for each arm; {self.kind.__name__} reads "
+            "single rewards",
+            cure="call reward for each",
         )
 
     def add(
-        self, state: Any, arm: int, pulls: float, value: float, squares: float | None,
-        context: Any = None,
-    ) -> Any:  # fmt: skip
+        self, state: State, arm: int, pulls: float, value: float, squares: float | None,
+        context: list[list[float]] | None = None,
+    ) -> PerTask:  # fmt: skip
         """Return the state with one more pull."""
         signal = None if context is None else np.asarray(context, dtype=np.float64)[None]
-        return state.observe(np.array([arm]), np.array([value]), signal)
+        return statistics(state).observe(np.array([arm]), np.array([value]), signal)
 
-    def statistics(self, states: list[Any], names: Any = None) -> Any:
+    def statistics(self, states: Sequence[State], names: tuple[str, ...] | None = None) -> PerTask:
         """Join the tasks."""
-        return sum(states[1:], states[0])
+        first, *rest = map(statistics, states)
+        return sum(rest, first)
 
-    def ordered(self, state: Any, arms: list[int]) -> Any:
-        """Refuse another order: only statistics for each arm can be put into one."""
+    def ordered(self, state: State, arms: list[int]) -> State:
+        """Only statistics for each arm can be put into another order."""
         if arms != sorted(arms):
-            raise ValueError("the statistics of this family cannot put their arms in another order")
+            raise MissingCapability(
+                "prior", "has its arms in another order than the statistics, which cannot change it"
+            )
         return state
 
-    def pulls(self, state: Any) -> list[float] | None:
+    def pulls(self, state: State) -> list[float] | None:
         """Rewards known of each arm, where the statistics say."""
         pulls = np.asarray(getattr(state, "pulls", 0.0))
         return None if pulls.ndim != 2 else [float(each) for each in pulls[0]]
 
-    def encode(self, state: Any) -> bytes:
+    def encode(self, state: State) -> bytes:
         """Return the JSON text of the statistics; before the first pull the number of arms, as the
         text does not say how many features an empty list of them has.
         """
-        text = str(state.to_json())
+        text = statistics(state).to_json()
         return str(self._nothing.get(text, text)).encode()
 
-    def decode(self, content: bytes) -> Any:
+    def decode(self, content: bytes) -> State:
         """Read it."""
         text = content.decode()
-        return self.empty(int(text)) if text.isdigit() else Serializable.load(text)
+        if text.isdigit():
+            return self.empty(int(text))
+        state = Serializable.load(text)
+        assert isinstance(state, PerTask)
+        return state
 
 
-def _takes(kind: Any, reward: float) -> bool:
+def _takes(kind: type[PerArm], reward: float) -> bool:
     try:
         kind.addends(np.array([reward]))
     except ValueError:

@@ -14,6 +14,7 @@ from priorwise.core import validation
 from priorwise.core.estimates import Estimate
 from priorwise.core.protocols import for_arms
 from priorwise.families.registry import ask
+from priorwise.serve import types
 from priorwise.serve.choosing import has_features
 from priorwise.serve.errors import Refused
 
@@ -67,6 +68,10 @@ class Proposal:
     def better(self) -> bool:
         """Whether its backtest earned more than the prior in use, by two standard errors."""
         return self.gain is not None and self.gain.mean > 2.0 * self.gain.std_error
+
+    def answer(self) -> types.Refitted:
+        """Return what a service answers."""
+        return types.Refitted(self.version, self.accepted, self.better, str(self))
 
     def __str__(self) -> str:
         """Say what was learned and what it would have earned."""
@@ -223,6 +228,10 @@ class LiveAlarm:
     def p_value(self) -> float:
         """A p-value that holds at any time."""
         return float(min(1.0, np.exp(-max(self.log_evidence, 0.0))))
+
+    def answer(self) -> types.Alarm:
+        """Return what a service answers."""
+        return types.Alarm(self.raised, self.tasks, self.p_value, self.said)
 
     def __str__(self) -> str:
         """Say it."""

@@ -1,16 +1,18 @@
-"""Decisions about many tasks at once: compiled where single ones are, and told when asked for."""
+"""Decisions about many tasks at once: compiled, and made values only when asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, final, overload
+from typing import TYPE_CHECKING, final, overload
 
 import numpy as np
 
-from priorwise.core import validation
-from priorwise.serve.errors import Conflict
-from priorwise.serve.operations import Decision, Operations, token_of
 from priorwise.serve.rows import Decided, Task
+from priorwise.serve.tokens import token_of
+from priorwise.serve.types import Decision
+
+if TYPE_CHECKING:
+    from priorwise.core.live import LiveDraws
 
 
 @final
@@ -19,9 +21,10 @@ class Decisions(Sequence[Decision]):
     lists of theirs.
     """
 
-    def __init__(self, tasks: list[Task], steps: list[int], chosen: list[int]) -> None:
-        """Take what was chosen."""
-        self._tasks, self._steps, self._chosen = tasks, steps, chosen
+    def __init__(self, tasks: list[Task], chosen: list[int]) -> None:
+        """Take what was chosen for the next step of each task."""
+        self._tasks, self._chosen = tasks, chosen
+        self._steps = [task.steps for task in tasks]
 
     def __len__(self) -> int:
         """Return how many."""
@@ -34,14 +37,14 @@ class Decisions(Sequence[Decision]):
     def __getitem__(self, index: int | slice) -> Decision | list[Decision]:
         """Return one decision, or some."""
         if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
+            return [self[place] for place in range(*index.indices(len(self)))]
         task, step = self._tasks[index], self._steps[index]
         arm = task.arms[self._chosen[index]]
         return Decision(arm, token_of(task, step), None, task.name, step, task.version)
 
     def __iter__(self) -> Iterator[Decision]:
         """Go through them."""
-        return (self[each] for each in range(len(self)))
+        return (self[place] for place in range(len(self)))
 
     def __repr__(self) -> str:
         """Say how many."""
@@ -61,18 +64,18 @@ class Decisions(Sequence[Decision]):
 
 
 @final
-class Told(list[Decision]):
+class DecisionList(list[Decision]):
     """Decisions as a list, with the same columns."""
 
     @property
     def arms(self) -> list[str]:
         """Names of the arms to play."""
-        return [each.arm for each in self]
+        return [decision.arm for decision in self]
 
     @property
     def tokens(self) -> list[str]:
         """Tokens that the rewards come with."""
-        return [each.token for each in self]
+        return [decision.token for decision in self]
 
 
 @final
@@ -95,52 +98,14 @@ class Batch:
         return Decided(step, self.chosen[at], self.width, self.seen[at], self.time, self.settings)
 
 
-def decide_together(
-    operations: Operations, store: Any, names: list[str], version: int, now: float
-) -> Decisions | None:
-    """Decide about tasks with all their arms at once; None where that cannot be: with propensities,
-    contexts, repeated names or a policy that is not compiled.
-    """
-    if operations.propensities or len(set(names)) < len(names):
-        return None
-    get = store.task
-    tasks: list[Any] = []
-    new: list[Task] = []
-    groups: dict[tuple[int, int], list[int]] = {}
-    for name in names:
-        task = get(name)
-        if task is not None and task.closed is not None:
-            raise Conflict(f"task {validation.shown(name)} is closed")
-        tasks.append(task)
-    for place in range(len(tasks)):
-        if tasks[place] is None:
-            tasks[place] = operations.opened(names[place], None, version, now)
-            new.append(tasks[place])
-        kind = (tasks[place].version, len(tasks[place].arms))
-        if kind in groups:
-            groups[kind].append(place)
-        else:
-            groups[kind] = [place]
-    choosers = {kind: operations.chooser(*kind) for kind in groups}
-    if any(each.live is None for each in choosers.values()):  # type: ignore[attr-defined]
-        return None
-    for task in new:
-        store.add_task(task)
-    steps, chosen = [0] * len(tasks), [0] * len(tasks)
-    for kind, places in groups.items():
-        some = tasks if len(groups) == 1 else [tasks[place] for place in places]
-        live: Any = choosers[kind].live  # type: ignore[attr-defined]
-        at = [task.steps + 1 for task in some]
-        out = np.empty(len(some), dtype=np.int64)
-        states = np.concatenate([task.state for task in some]).reshape(len(some), -1)
-        keys = np.array([task.key for task in some], dtype=np.uint64)
-        masks = np.ones((len(some), kind[1]), dtype=np.uint8)
-        live.many(live.p, live.n, states, keys, np.array(at), masks, out)
-        arms = out.tolist()
-        batch = Batch(some, arms, kind[1], now, operations.settings)
-        for task, step in zip(some, at, strict=True):
-            task.steps = step
-            task.log.decided[step] = batch
-        for place, step, arm in zip(places, at, arms, strict=True):
-            steps[place], chosen[place] = step, arm
-    return Decisions(tasks, steps, chosen)
+def chosen_together(live: LiveDraws | None, tasks: list[Task]) -> list[int]:
+    """Choose the next arm of each of several tasks with as many arms."""
+    assert live is not None
+    steps = np.array([task.steps + 1 for task in tasks])
+    states = np.concatenate([task.state for task in tasks]).reshape(len(tasks), -1)
+    keys = np.array([task.key for task in tasks], dtype=np.uint64)
+    masks = np.ones((len(tasks), len(tasks[0].arms)), dtype=np.uint8)
+    arms = np.empty(len(tasks), dtype=np.int64)
+    live.many(live.p, live.n, states, keys, steps, masks, arms)
+    chosen: list[int] = arms.tolist()
+    return chosen

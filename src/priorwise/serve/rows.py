@@ -1,17 +1,25 @@
 """What a store keeps: tasks, decisions, and the events that their statistics are the sum of.
 
-The log is the truth. A decision never changes once made, but for the reward that it shows; an event
-is added and never changed. ``Decided.seen`` is the number of the last event that a decision knew
-of, so that what it was based on can be summed up again, in the order of the events, to the last
-bit.
+The log is the truth. A decision never changes once made, except for the reward that it shows; an
+event is added and never changed. ``Decided.seen`` is the number of the last event that a decision
+knew of, so that what it was based on can be summed up again, in the order of the events, to the
+last bit.
 """
 
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, Final, Literal, NamedTuple, final
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, final
 
+from msgspec import Struct
+
+from priorwise.core.types import FloatArray
+from priorwise.fitting.statistics import PerTask
+
+State: TypeAlias = FloatArray | PerTask
+"""Statistics of one task: numbers per column and arm, or a value of the family's own class."""
 Kind = Literal["reward", "correction", "expired", "left out", "record", "sealed"]
+Status = Literal["proposed", "accepted", "declined"]
 
 COUNTED: Final = ("reward", "correction", "expired", "record")
 """Events that add to a task's statistics."""
@@ -20,60 +28,33 @@ REWARDS: Final = ("reward", "record")
 
 
 @final
-class Task:
+class Task(Struct):
     """A task as it stands: a cached sum of its log. ``state`` is what its family's fold makes."""
 
-    __slots__ = (
-        "arms",
-        "closed",
-        "events",
-        "key",
-        "log",
-        "name",
-        "opened",
-        "places",
-        "state",
-        "steps",
-        "version",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        key: int,
-        version: int,
-        arms: tuple[str, ...],
-        state: Any,
-        opened: float,
-        steps: int = 0,
-        events: int = 0,
-        closed: float | None = None,
-    ) -> None:
-        """Start a task, or restore one."""
-        self.name = name
-        self.key = key  # of its stream of random numbers
-        self.version = version  # of the prior
-        self.arms = arms
-        self.places: dict[str, int] | None = None  # of the arms, looked up when asked for
-        self.state = state
-        self.opened = opened
-        self.steps = steps  # pulls decided
-        self.events = events  # number of the last event
-        self.closed = closed
-        self.log: Any = None  # of a store in memory
+    name: str
+    key: int  # of its stream of random numbers
+    version: int  # of the prior
+    arms: tuple[str, ...]
+    state: State
+    opened: float
+    steps: int = 0  # pulls decided
+    events: int = 0  # number of the last event
+    closed: float | None = None
+    decisions: int = 0  # a batch counts once
+    rewards: int = 0  # without corrections
+    id: int | None = None  # in a database
+    places: dict[str, int] | None = None  # of the arms, looked up when asked for
 
 
 def copied(task: Task) -> Task:
     """Return a task as it stands now, whatever happens to it later."""
-    made = Task(
-        task.name, task.key, task.version, task.arms, copy(task.state), task.opened, task.steps,
-        task.events, task.closed,
-    )  # fmt: skip
-    made.places, made.log = task.places, task.log
-    return made
+    result = copy(task)
+    result.state = copy(task.state)
+    return result
 
 
-class Decided(NamedTuple):
+@final
+class Decided(Struct, frozen=True):
     """A decision as logged: of one pull, or of a batch (``counts``)."""
 
     step: int
@@ -86,13 +67,14 @@ class Decided(NamedTuple):
     mask: str | None = None  # "1101": which arms were available; None: all
     propensity: float | None = None
     error: float | None = None
-    context: Any = None  # features, one row per arm
+    context: list[list[float]] | None = None  # features, one row per arm
     unit: str | None = None
     request: str | None = None
     counts: tuple[int, ...] | None = None
 
 
-class Event(NamedTuple):
+@final
+class Event(Struct, frozen=True):
     """Something that a task learned: a reward, or several at once."""
 
     number: int
@@ -112,10 +94,10 @@ class Version(NamedTuple):
 
     number: int
     prior: str  # JSON
-    status: Literal["proposed", "accepted", "declined"]
+    status: Status
     made: float
     accepted: float | None
-    story: dict[str, Any]  # where it comes from: tasks, dates, its backtest
+    story: dict[str, Any]  # JSON: where it comes from, its tasks, dates and backtest
 
 
 class Listed(NamedTuple):

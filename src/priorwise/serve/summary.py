@@ -31,6 +31,9 @@ from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.figures.style import Picture
+from priorwise.serve import types
+from priorwise.serve.choosing import Chooser
+from priorwise.serve.rows import Task
 
 DRAWS: Final = 8192
 TASKS: Final = 256
@@ -132,6 +135,19 @@ class Summary(Tabular):
         """How often the advice stops at an arm that is not the best, on tasks of the prior."""
         return None if self.stopping is None else self.stopping.false_stops
 
+    def answer(self) -> types.Summary:
+        """Return what a service answers."""
+        rule, arms = self.stopping, zip(*self.table().values(), strict=True)
+        stopping = rule and types.Stopping(
+            rule.tolerance, rule.stopped, rule.false_stops.mean, rule.false_stops.std_error,
+            rule.lost.mean, rule.lost.std_error, rule.pulls, rule.every_pull,
+        )  # fmt: skip
+        return types.Summary(
+            self.task, [types.Arm(*row) for row in arms], self.decided, self.horizon, self.closed,
+            self.version, self.leader, self.expected_loss, self.value_remaining, self.stop,
+            self.advice, stopping,
+        )  # fmt: skip
+
     def table(self) -> Table:
         """One row per arm: ``arm, pulls, mean, low, high, prob_best, expected_loss``."""
         return {
@@ -170,7 +186,11 @@ class Summary(Tabular):
 
 
 def summarised(
-    chooser: Any, task: Any, seed: int, stopping: Stopping | None, context: Any = None
+    chooser: Chooser,
+    task: Task,
+    seed: int,
+    stopping: Stopping | None,
+    context: list[list[float]] | None = None,
 ) -> Summary:
     """Sum up a task from its statistics."""
     state = task.state
@@ -181,9 +201,9 @@ def summarised(
     # as at the next decision, but from a stream that none is made from
     rng = Streams(seed, np.array([task.key], dtype=np.uint64)).at(Purpose.WORLD, task.steps + 1)
     draws = belief.sample(rng, DRAWS, seen)[0]
-    mean = belief.mean(seen)[0] if offers(belief, MeanBelief) else draws.mean(axis=0)
+    mean = belief.mean(seen)[0] if isinstance(belief, MeanBelief) else draws.mean(axis=0)
     stand = Standing.of(draws, mean)
-    if offers(belief, QuantileBelief):
+    if isinstance(belief, QuantileBelief):
         low, high = (belief.quantile(level, seen)[0] for level in (0.025, 0.975))
     else:
         low, high = np.quantile(draws, (0.025, 0.975), axis=0)

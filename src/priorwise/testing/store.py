@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from priorwise.core.errors import ArgumentError
 from priorwise.families import (
     BetaPrior,
     ExchangeableBetaPrior,
@@ -18,6 +20,8 @@ from priorwise.policies.thompson import ThompsonSampling
 from priorwise.serve.decider import Decider
 from priorwise.serve.errors import Conflict, NotFound, Refused, TooLate
 from priorwise.serve.rows import Event, Key, Version
+from priorwise.serve.stores.store import Wanted
+from priorwise.serve.types import Decide, Record
 from priorwise.testing.seeds import Seeded
 
 ARMS = ("red", "blue", "green")
@@ -188,8 +192,8 @@ class StoreContract(Seeded):
         one.close()
         again = decider(propensities=True)
         again.reward(first.token, 1.0)
-        assert again.decide("a", request="r") == first._replace(repeated=True)
-        assert again.allocate("a", 7, request="s") == batch._replace(repeated=True)
+        assert again.decide("a", request="r") == replace(first, repeated=True)
+        assert again.allocate("a", 7, request="s") == replace(batch, repeated=True)
         assert again.record("a", "red", 5, 2.0, request="t") == "repeated"
         with pytest.raises(Conflict):
             again.record("a", "red", 5, 2.0, request="r")
@@ -206,7 +210,7 @@ class StoreContract(Seeded):
         one.close()
         again = decider(propensities=True)
         for unit, choice in first.items():
-            assert again.decide("a", unit=unit) == choice._replace(repeated=True)
+            assert again.decide("a", unit=unit) == replace(choice, repeated=True)
         assert again.decide("b", unit="u").task == "b"
         assert [each.steps for each in again.store.tasks()] == [1, 3]
 
@@ -321,18 +325,18 @@ class StoreContract(Seeded):
         before = dump(one.store, one.operations.fold)
 
         def work(session: Any) -> None:
-            one.operations.decide(session, "a", session.version, 0.0)
-            one.operations.decide(session, "b", session.version, 0.0, None, None, "u", "r")
-            one.operations.record(session, "a", "red", 5, 2.0, 0.0)
+            one.operations.decide(session, Decide("a"), 0.0)
+            one.operations.decide(session, Decide("b", None, None, "u", "r"), 0.0)
+            one.operations.record(session, Record("a", "red", 5, 2.0), 0.0)
             raise KeyError("half way")
 
         def fail(place: int) -> None:
             with pytest.raises(KeyError, match="half way"):
-                one.store.run(work, tasks=["a", "b"])
+                one.store.run(work, Wanted(["a", "b"]))
 
         for whole in (False, True):
             with pytest.raises(KeyError, match="half way"):
-                one.store.run(work, tasks=["a", "b"], whole=whole)
+                one.store.run(work, Wanted(["a", "b"], whole=whole))
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(fail, range(16)))
         assert dump(one.store, one.operations.fold) == before
@@ -548,9 +552,9 @@ class StoreContract(Seeded):
         """And harms nobody."""
         one = decider(beta())
         one.decide("a")
-        if one.store.durable:
-            with pytest.raises(ValueError, match="more than a store can count"):
-                one.record("a", "red", 10**30, 1.0)
+        with pytest.raises(ArgumentError) as caught:
+            one.record("a", "red", 10**30, 1.0)
+        assert caught.value.argument == "pulls"
         with pytest.raises(Refused):
             one.reward("999999999999999999.00000000.a", 1.0)
         assert one.decide("a").step == 2

@@ -10,13 +10,14 @@ import hmac
 import secrets
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, final, get_args
+from typing import Final, final, get_args
 
 from priorwise.core import validation
-from priorwise.core.validation import shown
+from priorwise.core.errors import ArgumentError, shown
 from priorwise.serve.errors import NotFound, Unavailable
-from priorwise.serve.http.types import Scope
 from priorwise.serve.rows import Key
+from priorwise.serve.stores.store import Store
+from priorwise.serve.types import Scope
 
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 REFRESHED: Final = 2.0
@@ -30,19 +31,19 @@ def may(key: Key, scope: Scope) -> bool:
     return scope in key.scopes or "admin" in key.scopes
 
 
-def add(store: Any, name: str, scopes: Iterable[str], rate: float | None = None) -> str:
+def add(store: Store, name: str, scopes: Iterable[str], rate: float | None = None) -> str:
     """Make a key and return it: this is the only time that it can be read."""
     if not isinstance(name, str) or not name.strip() or len(name) > 100 or not name.isprintable():
-        raise ValueError(f"name must be 1 to 100 letters that can be printed, got {shown(name)}")
+        raise ArgumentError("name", "must be 1 to 100 letters that can be printed", got=name)
     given = [word.strip() for word in scopes]
     for word in given or [""]:
         if word not in SCOPES:
-            raise ValueError(f"scopes must be some of {','.join(SCOPES)}, got {shown(word)}")
+            raise ArgumentError("scopes", f"must be some of {','.join(SCOPES)}", got=word)
     if rate is not None and validation.number("rate", rate) <= 0.0:
-        raise ValueError(f"rate must be positive, got {rate:g}")
-    if any(each.name == name for each in in_use(store)):
-        raise ValueError(
-            f"name {shown(name)} is taken by a key in use; revoke it or choose another"
+        raise ArgumentError("rate", "must be positive", got=rate)
+    if any(key.name == name for key in in_use(store)):
+        raise ArgumentError(
+            "name", f"{shown(name)} is taken by a key in use", cure="revoke it or choose another"
         )
     key = f"pw_{secrets.token_urlsafe(32)}"
     kinds = tuple(scope for scope in SCOPES if scope in given)
@@ -50,12 +51,12 @@ def add(store: Any, name: str, scopes: Iterable[str], rate: float | None = None)
     return key
 
 
-def revoke(store: Any, name: str) -> None:
+def revoke(store: Store, name: str) -> None:
     """End a key; services know of it within seconds."""
-    found = [each for each in in_use(store) if each.name == name]
-    if not found:
+    key = next((key for key in in_use(store) if key.name == name), None)
+    if key is None:
         raise NotFound(f"no key in use is called {shown(name)}")
-    store.put_key(found[0]._replace(ended=time.time()))
+    store.put_key(key._replace(ended=time.time()))
 
 
 def name_of(key: Key) -> str:
@@ -63,10 +64,9 @@ def name_of(key: Key) -> str:
     return _digest(f"name of {key.digest}")[:16]
 
 
-def in_use(store: Any) -> list[Key]:
+def in_use(store: Store) -> list[Key]:
     """Keys that were not revoked."""
-    rows: list[Key] = store.keys()
-    return [each for each in rows if each.ended is None]
+    return [key for key in store.keys() if key.ended is None]  # noqa: SIM118 - of a store
 
 
 def _digest(key: str) -> str:
@@ -77,7 +77,7 @@ def _digest(key: str) -> str:
 class Keys:
     """The keys of a running service, read again every few seconds."""
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: Store) -> None:
         """Read them."""
         self._store = store
         self.refresh()

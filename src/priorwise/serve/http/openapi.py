@@ -1,17 +1,20 @@
-"""The OpenAPI document, made from the table of endpoints and the types."""
+"""The OpenAPI document, made from the table of operations and the types."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
-from priorwise.serve.http import types
-from priorwise.serve.http.problems import CODES
-from priorwise.serve.http.table import JSON, Endpoint
+from priorwise.serve import types
+from priorwise.serve.http.errors import CODES
+from priorwise.serve.table import TABLE
 
+JSON: Final = "application/json"
+PARQUET: Final = "application/vnd.apache.parquet"
+PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 PLACE: Final = "#/components/schemas/{name}"
 ABOUT: Final = (
     "Decisions about tasks while they run. Errors are all of one form. Of a field that stands "
@@ -19,15 +22,38 @@ ABOUT: Final = (
 )
 
 
-def document(endpoints: Iterable[Endpoint]) -> bytes:
+SYSTEM: Final[dict[str, tuple[str, str, types.Scope | None, type[types.Answer] | None, str]]] = {
+    "openapi": ("/openapi.json", "Describe the service, as OpenAPI.", None, None, JSON),
+    "health": ("/health", "Say that the service runs.", None, types.Alive, JSON),
+    "ready": ("/ready", "Say whether the store answers.", None, types.Ready, JSON),
+    "metrics": (
+        "/metrics", "Counts and times in the text format of Prometheus.", "read", None, PROMETHEUS,
+    ),
+}  # fmt: skip
+"""What is about the service itself: path, text, scope, answer and its type."""
+
+
+def document() -> bytes:
     """Write the document as JSON."""
-    endpoints = tuple(endpoints)
-    kinds = {kind for each in endpoints for kind in (each.body, each.answer) if kind is not None}
-    ordered = sorted(kinds | {types.Failed}, key=lambda kind: kind.__name__)
+    kinds: set[type] = {types.Failed, types.Alive, types.Ready}
+    paths: dict[str, dict[str, Any]] = {}  # JSON
+    for name, each in TABLE.items():
+        kinds |= {each.request} if each.has_body else set()
+        kinds |= {each.answer} if each.answer is not None else set()
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(
+            name,
+            " ".join((each.request.__doc__ or "").partition("\n\n")[0].split()),
+            each.scope,
+            each.answer,
+            JSON if each.answer is not None else PARQUET,
+            each.request if each.has_body else None,
+            _parameters(each.request, each.path, each.has_body),
+            {error.status for error in each.raises},
+        )
+    for name, (path, text, scope, answer, kind) in SYSTEM.items():
+        paths[path] = {"get": _operation(name, text, scope, answer, kind)}
+    ordered = sorted(kinds, key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(ordered, ref_template=PLACE)
-    paths: dict[str, dict[str, Any]] = {}
-    for each in endpoints:
-        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
     from priorwise import __version__
 
     return msgspec.json.format(
@@ -49,50 +75,55 @@ def document(endpoints: Iterable[Endpoint]) -> bytes:
     )  # fmt: skip
 
 
-def _operation(each: Endpoint) -> dict[str, Any]:
-    good = {"type": "string"} if each.answer is None else _ref(each.answer)
-    if each.answer is None and each.kind == JSON:
-        good = {"type": "object"}
-    out: dict[str, Any] = {
-        "operationId": each.name,
-        "summary": each.summary,
-        "security": [] if each.scope is None else [{"key": [each.scope]}],
+def _operation(
+    name: str,
+    summary: str,
+    scope: types.Scope | None,
+    answer: type[types.Answer] | None,
+    kind: str,
+    body: type[types.Request] | None = None,
+    parameters: list[dict[str, Any]] | None = None,  # JSON
+    statuses: set[int] | None = None,
+) -> dict[str, Any]:  # JSON
+    good: Mapping[str, str] = {"type": "object" if kind == JSON else "string"}
+    wanted = {422, 500, 503} | (statuses or set())  # 422: a query that the address does not know
+    wanted |= {401, 403, 429} if scope is not None else set()
+    wanted |= {400, 408, 413, 415} if body is not None else set()
+    result: dict[str, Any] = {
+        "operationId": name,
+        "summary": summary,
+        "security": [] if scope is None else [{"key": [scope]}],
         "responses": {
-            "200": {"description": "As asked for.", "content": {each.kind: {"schema": good}}},
-            **{str(status): _failed(status) for status in _statuses(each)},
+            "200": {
+                "description": "As asked for.",
+                "content": {kind: {"schema": good if answer is None else _ref(answer)}},
+            },
+            **{str(status): _failed(status) for status in sorted(wanted)},
         },
     }
-    parameters = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in re.findall(r"{(\w+)}", each.path)
-    ]
-    parameters += [
-        {"name": name, "in": "query", "description": text, "schema": {"type": "string"}}
-        for name, text in each.query.items()
-    ]
     if parameters:
-        out["parameters"] = parameters
-    if each.body is not None:
-        out["requestBody"] = {"required": True, "content": {JSON: {"schema": _ref(each.body)}}}
-    return out
+        result["parameters"] = parameters
+    if body is not None:
+        result["requestBody"] = {"required": True, "content": {JSON: {"schema": _ref(body)}}}
+    return result
 
 
-def _statuses(each: Endpoint) -> list[int]:
-    wanted = [422, 500, 503]  # 422: a query that the address does not know
-    if each.scope is not None:
-        wanted += [401, 403, 429]
-    if each.body is not None:
-        wanted += [400, 408, 413, 415]
-    if "{" in each.path or each.name in ("reward", "record"):
-        wanted += [404, 409]
-    if each.name in ("decide", "decide_many", "allocate"):
-        wanted.append(409)
-    if each.name == "reward":
-        wanted.append(410)
-    return sorted(set(wanted))
+def _parameters(request: type[types.Request], path: str, has_body: bool) -> list[dict[str, Any]]:
+    """Return what stands in the path and in the query, as JSON."""
+    named = re.findall(r"{(\w+)}", path)
+    result: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in named
+    ]
+    whole = msgspec.json.schema(request)["$defs"][request.__name__]
+    for name, schema in ({} if has_body else whole["properties"]).items():
+        if name not in named:
+            text = {"description": schema["description"]}
+            result.append({"name": name, "in": "query", "schema": {"type": "string"}, **text})
+    return result
 
 
-def _failed(status: int) -> dict[str, Any]:
+def _failed(status: int) -> dict[str, Any]:  # JSON
     return {
         "description": f"{CODES[status]}: the message says more.",
         "content": {JSON: {"schema": _ref(types.Failed)}},

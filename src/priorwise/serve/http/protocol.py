@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Final, final
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from priorwise.serve.http import types
+from priorwise.serve import types
+from priorwise.serve.http.errors import CODES
 from priorwise.serve.http.limits import Limits
-from priorwise.serve.http.problems import CODES
 
 MOST: Final = 100
 """Headers of a request."""

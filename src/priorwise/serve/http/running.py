@@ -11,18 +11,21 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, final
+from dataclasses import dataclass, field
+from typing import Final, Literal, final
 
 import numpy as np
 import uvicorn
+from starlette.types import ASGIApp
 
+from priorwise.core.protocols import Policy
 from priorwise.core.refusals import refused
 from priorwise.families.registry import families
-from priorwise.serve.choosing import has_features
+from priorwise.serve.choosing import LivePrior, has_features
 from priorwise.serve.decider import Decider
 from priorwise.serve.http.limits import Limits
 from priorwise.serve.http.logs import Log, take_over
+from priorwise.serve.http.metrics import FOLDER
 from priorwise.serve.http.protocol import Connection
 from priorwise.serve.http.service import Service
 
@@ -35,8 +38,8 @@ GRACE: Final = 8
 class Settings:
     """What a process of the service is made from; several processes have the same."""
 
-    prior: Any
-    policy: Any
+    prior: LivePrior | None
+    policy: Policy
     horizon: int
     seed: int
     store: str | None = None
@@ -49,10 +52,9 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     least: str = "info"  # what is logged
     https: bool = False  # whether browsers come by HTTPS, through a proxy
-    counts: str | None = None  # folder in which several processes keep their counts
     prefix: str = ""  # before every path, as browsers see them
 
-    def decider(self, store: Any = None) -> Decider:
+    def decider(self, store: str | None = None) -> Decider:
         """Return what decides, on its own store or another one."""
         return Decider(
             self.prior, self.policy, horizon=self.horizon, seed=self.seed,
@@ -71,7 +73,7 @@ class Settings:
         log.write("info", "started", process=os.getpid(), open=self.open)
         return Service(
             decider, open=self.open, limits=self.limits, log=log, alone=True, https=self.https,
-            prefix=self.prefix, counts=self.counts,
+            prefix=self.prefix,
         )  # fmt: skip
 
 
@@ -100,7 +102,8 @@ def warmed(decider: Decider) -> None:
             prior, o.policy, horizon=o.horizon, seed=o.seed, propensities=o.propensities,
             floor=o.shares.floor, control=control,
         ) as trial:  # fmt: skip
-            context = np.zeros((prior.arms, prior.dim)).tolist() if has_features(prior) else None
+            dim = getattr(prior, "dim", 1)
+            context = np.zeros((prior.arms, dim)) if has_features(prior) else None
             for _ in range(2):
                 made = trial.decide("warm", ("a", "b") if arms is None else None, context)
                 trial.reward(made.token, 0.0)
@@ -123,7 +126,7 @@ def bound(host: str, port: int) -> socket.socket:
     return made
 
 
-def configured(app: Any, limits: Limits, workers: int = 1) -> uvicorn.Config:
+def configured(app: ASGIApp | Settings, limits: Limits, workers: int = 1) -> uvicorn.Config:
     """Return how the HTTP server runs an application, or several that a factory makes."""
     return uvicorn.Config(
         app,
@@ -174,7 +177,7 @@ def run(
         take_over(Log(least=settings.least))
         say(_address(port))
         with tempfile.TemporaryDirectory(prefix="priorwise") as folder:
-            settings = replace(settings, counts=folder)
+            os.environ[FOLDER] = folder
             Multiprocess(configured(settings, settings.limits, workers), [port]).run()
         return
     service = settings()

@@ -1,61 +1,70 @@
-"""The service as an ASGI application: a plain function from request to answer, without layers.
+"""The service: routes made from the table of operations, with keys, limits and a log around them.
 
-A request is found in the table, its key is checked, its body read and decoded, and the decider
-asked. Nothing is kept between requests but counts: any number of processes may share a store.
+Nothing is kept between requests but counts: any number of processes may share a store.
 """
 
 from __future__ import annotations
 
 import asyncio
-import copy
 import os
 import re
 import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, final
-from urllib.parse import parse_qsl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar, final
+from urllib.parse import parse_qsl, unquote_to_bytes
 
 import msgspec
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from priorwise.serve.ahead import CLIENT, ROUNDS, Ahead, too_busy
+from priorwise.core.errors import shown
+from priorwise.serve import types
+from priorwise.serve.ahead import CLIENT
+from priorwise.serve.decider import AsyncDecider, Decider
 from priorwise.serve.errors import Unavailable
-from priorwise.serve.http import types
-from priorwise.serve.http.endpoints import TABLE, rewards_one_by_one
+from priorwise.serve.http.errors import HttpError, http_error, undecoded
 from priorwise.serve.http.keys import REFRESHED, Keys, may, name_of
 from priorwise.serve.http.limits import Bucket, Limits, Tries
 from priorwise.serve.http.logs import Log
-from priorwise.serve.http.metrics import Metrics, Together
-from priorwise.serve.http.openapi import document
-from priorwise.serve.http.problems import Stop, stop_of, undecoded
-from priorwise.serve.http.table import JSON, Call, Download, Endpoint, Raw
-from priorwise.serve.http.waiting import Alone, Bridge, Few, Long, later
+from priorwise.serve.http.metrics import Metrics
+from priorwise.serve.http.openapi import JSON, PARQUET, PROMETHEUS, SYSTEM, document
+from priorwise.serve.http.waiting import Alone, Few, Long
 from priorwise.serve.rows import Key
+from priorwise.serve.table import TABLE, Inquiry, Operation
+from priorwise.serve.values import READY
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+R = TypeVar("R")
+Row = Operation[..., Any, Any] | Inquiry[..., Any, Any]  # of the table
 
 THREADS: Final = 64
 EXPIRED: Final = 2.0
 """Seconds between looks for pulls whose window is over."""
-COUNTED: Final = 1.0
-"""Seconds after which other processes know what this one has counted."""
 DRAINED: Final = 4 << 20
 """Bytes of a body that is refused which are read all the same, so that the client gets to read why
 instead of a broken connection.
 """
+AT_ONCE: Final = 20
+"""Items of one request that are worked on before other keys have their turn."""
 SOON: Final = 2.0
 """Seconds that a request waits for the keys."""
 LAST: Final = 2.0
 """Seconds after which a process that has stopped ends, whatever its threads compute."""
-READY: Final = "when the service was ready"
 FORM: Final = 16 << 10
 """Bytes of a form of the page."""
+LARGE: Final = 16
+"""How many times as many bytes as another request a proposed prior may have."""
 LOCAL: Final = frozenset({"127.0.0.1", "localhost", "[::1]", "testserver"})
 
 SAFE: Final = (
@@ -64,46 +73,18 @@ SAFE: Final = (
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
-_IS_JSON: Final = (b"application/json", b"application/json; charset=utf-8")
-_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ENCODE: Final = msgspec.json.Encoder().encode
 
 
-@final
-class Gone(Exception):  # noqa: N818 - nobody is there to be told
-    """The client left."""
+@dataclass
+class Seen:
+    """What is known of a request, for the log and for its errors."""
 
-
-@final
-class Headers:
-    """The headers that matter."""
-
-    __slots__ = ("chunked", "host", "id", "key", "kind", "length", "origin")
-
-    def __init__(self, given: Iterable[tuple[bytes, bytes]]) -> None:
-        """Look through all of them once."""
-        self.key: bytes | None = None
-        self.kind = self.host = b""
-        self.length = 0
-        self.chunked = False
-        self.id: bytes | None = None
-        self.origin: bytes | None = None
-        for name, value in given:
-            if name == b"authorization":
-                # two of them: whichever is checked, somebody else may have read the other
-                self.key = value if self.key is None else b""
-            elif name == b"content-type":
-                self.kind = value
-            elif name == b"content-length":
-                self.length = int(value) if value.isdigit() and len(value) < 19 else 1 << 62
-            elif name == b"transfer-encoding":
-                self.chunked = True
-            elif name == b"x-request-id":
-                self.id = value
-            elif name == b"host":
-                self.host = value
-            elif name == b"origin":
-                self.origin = value
+    route: str = "other"
+    key: Key | None = None
+    status: int = 499  # the client left
+    fields: tuple[str, ...] = ()
 
 
 @final
@@ -116,7 +97,7 @@ class Service:
 
     def __init__(
         self,
-        decider: Any,
+        decider: Decider,
         *,
         open: bool = False,  # noqa: A002 - the word of the command line
         limits: Limits | None = None,
@@ -125,43 +106,62 @@ class Service:
         alone: bool = False,
         https: bool = False,
         prefix: str = "",
-        counts: str | None = None,
     ) -> None:
-        """Read the keys, and take on the page where it is there; ``alone``: the process ends with
-        the service. ``https`` and ``prefix`` say how browsers see it, behind a proxy;
-        ``counts`` is the folder of the counts of several processes.
+        """Read the keys; ``alone``: the process ends with the service. ``https`` and ``prefix`` say
+        how browsers see it, behind a proxy.
         """
         self.alone, self.https, self.prefix = alone, https, prefix.rstrip("/")
-        self.decider = decider
-        self.open = open
-        self.limits = limits or Limits()
-        self.log = log or Log()
-        self.metrics = Metrics()
-        self._together = None if counts is None else Together(counts, self.metrics)
+        self.decider, self.open = decider, open
+        self.limits, self.log, self.metrics = limits or Limits(), log or Log(), Metrics()
         self.keys = Keys(decider.store)
-        self.document = document(TABLE.endpoints)
-        self.started = time.time()
-        self._direct = not decider.store.durable
+        self.document, self.started = document(), time.time()
         self._long = Long(self.limits)
-        self._later = later(decider, self._long)
-        # calls of a store in memory are made by the event loop, but for what takes long
-        self._brief = copy.copy(decider)
-        self._brief.computes = False
-        self._bridge: Bridge | None = None
+        self.live = AsyncDecider(decider, self._long.compute)
+        self.live.counted = self.metrics.committed
         self._pool = ThreadPoolExecutor(THREADS, "priorwise")
         # what others rely on waits for no other work
         self._reading, self._trying = Alone("keys", self.keys.refresh), Alone("ready", self._try)
         self._expiring, self._closing = Alone("expire", self._expire), Alone("close", decider.close)
-        self.summaries = Few("summaries", self.limits.summaries, 9 * self.limits.summaries)
+        few = self.limits.summaries
+        self.summaries = Few("summaries", few, 9 * few)
         self.exports = Few("exports", self.limits.exports, 9 * self.limits.exports)
         self._buckets: dict[str, Bucket] = {}
         self._tries = Tries()
         self._working = Counter[str]()  # requests of each key
-        self._prefix = secrets.token_hex(4)
-        self._count = 0
+        self._prefix, self._count = secrets.token_hex(4), 0
         self._timers: list[asyncio.Task[None]] = []
         self._closed = False
-        self._page = _page(self) if page else None
+        pages: list[Route] = []
+        if page:
+            from priorwise.serve.page.app import routes
+
+            pages = [
+                Route(page.path, _Page(self, page.app), methods=page.methods)
+                for page in routes(self)
+            ]
+        self._app = ExceptionMiddleware(
+            Router(
+                [*self._routes(), *pages],
+                redirect_slashes=False,
+                default=self._lost,
+                lifespan=self._lifespan,
+            ),
+            handlers={Exception: self._failed, HTTPException: self._failed},  # type: ignore[dict-item]
+        )
+
+    def _routes(self) -> list[Route]:
+        """Return a route for each path of the table, and those about the service itself."""
+        paths: dict[str, dict[str, Row]] = {}
+        for row in TABLE.values():
+            paths.setdefault(row.path, {})[row.method] = row
+        answers = {
+            "openapi": self._openapi, "health": self._health, "ready": self._ready,
+            "metrics": self._metrics,
+        }  # fmt: skip
+        return [
+            *(Route(path, _Endpoint(self, rows), methods=[*rows]) for path, rows in paths.items()),
+            *(Route(SYSTEM[name][0], answer, methods=["GET"]) for name, answer in answers.items()),
+        ]
 
     # -- what the page asks
 
@@ -169,77 +169,68 @@ class Service:
         """Return what a key may do, None for one that there is not; it may read the store."""
         if self.keys.stale:
             self._keys_awaited()
-        found = self.keys.find(key)
-        if found is None and time.monotonic() - self.keys.read > 1.0:
+        row = self.keys.find(key)
+        if row is None and time.monotonic() - self.keys.read > 1.0:
             self._keys_awaited()
-            found = self.keys.find(key)
-        return None if found is None else set(found.scopes)
+            row = self.keys.find(key)
+        return None if row is None else set(row.scopes)
 
     def _keys_awaited(self) -> None:
         with suppress(TimeoutError):
             self._reading().result(SOON)
 
     def key_id(self, key: str) -> str | None:
-        """Return a name of a key that tells nothing about it."""
-        found = self.keys.find(key)
-        return None if found is None else name_of(found)
+        """Return a name of a key from which nothing follows about it."""
+        row = self.keys.find(key)
+        return None if row is None else name_of(row)
 
     def key_reads(self, name: str) -> bool:
         """Whether the key of such a name is in use and may read."""
-        return any(may(each, "read") for each in self.keys if name_of(each) == name)
+        return any(may(row, "read") for row in self.keys if name_of(row) == name)
 
     def counters(self) -> dict[str, int]:
         """How often something was repeated since the process started."""
-        return {"repeated rewards": self.metrics.rewards.get("repeated", 0)}
+        return {"repeated rewards": int(self.metrics.value("rewards_total", outcome="repeated"))}
 
-    # -- the decider
+    # -- operations
 
-    async def do(self, name: str, *given: Any, **options: Any) -> Any:
-        """Call a method of the decider that is quick but for the store's commit."""
-        if self._direct:
-            return await self._directly(name, given, options)
-        if self._later is not None:
-            async with self.deadline():
-                return await self._wait(getattr(self._later, name)(*given, **options))
-        return await self.aside(getattr(self.decider, name), *given, **options)
-
-    async def _directly(self, name: str, given: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        async with self.deadline():
-            for _ in range(ROUNDS):
-                try:
-                    return getattr(self._brief, name)(*given, **options)
-                except Ahead as ahead:
-                    await asyncio.wrap_future(self._long.compute(ahead))
-        raise too_busy()
-
-    async def together(
-        self, name: str, calls: list[tuple[tuple[Any, ...], dict[str, Any]]]
-    ) -> list[Any]:
-        """Call a method several times, in order and if possible in one commit; an error takes the
-        place of its result.
-        """
-        if self._direct:
-            done = [self._directly(name, *each) for each in calls]
-            return await asyncio.gather(*done, return_exceptions=True)
-        if self._later is None:
-
-            def work() -> list[Any]:
-                return [_tried(getattr(self.decider, name), *each) for each in calls]
-
-            return await self.aside(work)
-        # all before the first await: they come to the writer together
-        futures = [_tried(getattr(self._later, name), *each) for each in calls]
-        waiting = [
-            each if isinstance(each, BaseException) else self._wait(each) for each in futures
-        ]
-        awaited = [each for each in waiting if not isinstance(each, BaseException)]
-        async with self.deadline():
-            after = iter(await asyncio.gather(*awaited, return_exceptions=True))
-        return [each if isinstance(each, BaseException) else next(after) for each in waiting]
+    async def answer(self, row: Row, request: Request) -> Response:
+        """Carry out an operation of the table."""
+        seen: Seen = request.scope["priorwise"]
+        seen.route, seen.fields = row.path, row.request.__struct_fields__ if row.has_body else ()
+        key = seen.key = await self._allowed(request, row.scope)
+        client = "" if key is None else key.digest
+        CLIENT.set(client)
+        if self._full(client):
+            raise HttpError(503, "too many requests at once", None, {"retry-after": "1"})
+        self._working[client] += 1  # of those who may ask, and not of the page
+        try:
+            asked = await self._asked(row, request)
+            if isinstance(row, Operation):
+                async with self._deadline():
+                    # other keys have their turn between parts; after an error earlier ones stay
+                    parts = asked.checked().parts(AT_ONCE)
+                    value = row.joined([await self.live.do(row, part) for part in parts])
+            elif row.threads == "aside":
+                value = await self.aside(lambda: row.run(self.decider, asked.checked()))
+            else:
+                threads = self.summaries if row.threads == "summaries" else self.exports
+                work = threads.submit(lambda: row.run(self.decider, asked.checked()))
+                value = await asyncio.wrap_future(work)
+        except Exception:
+            if row.scope == "reward":
+                self.metrics.rewarded(None)
+            raise
+        finally:
+            self._working[client] -= 1
+        if isinstance(value, Path):
+            return _download(value)
+        result = row.wrap(value)
+        self.metrics.count(result)
+        return Response(_ENCODE(result), 200, media_type=JSON)
 
     @asynccontextmanager
-    async def deadline(self) -> AsyncIterator[None]:
-        """Give up where the store takes too long."""
+    async def _deadline(self) -> AsyncIterator[None]:
         seconds = self.limits.deadline
         try:
             async with asyncio.timeout(seconds):
@@ -250,36 +241,52 @@ class Service:
                 "not known: send it again with the same id"
             ) from None
 
-    def _wait(self, future: Any) -> asyncio.Future[Any]:
-        if self._bridge is None:
-            self._bridge = Bridge(asyncio.get_running_loop(), self.metrics.committed)
-        return self._bridge.wait(future)
-
-    async def aside(self, work: Callable[..., Any], *given: Any, **options: Any) -> Any:
+    async def aside(self, work: Callable[[], R]) -> R:
         """Call what takes a while in a thread."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, lambda: work(*given, **options))
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
-    async def few(self, threads: Few, work: Callable[..., Any], *given: Any) -> Any:
-        """Call what takes a while in one of a few threads."""
-        return await asyncio.wrap_future(threads.submit(lambda: work(*given)))
+    async def _asked(self, row: Row, request: Request) -> types.Request:
+        """Return the request that came in the body, or in the path and the query."""
+        if row.has_body:
+            most = self.limits.body * (LARGE if row.request is types.Propose else 1)
+            content = await self.body(request, most, JSON)
+            try:
+                return _DECODERS[row.request](content)
+            except msgspec.ValidationError as error:
+                if row.request is types.Rewards:
+                    return _rewards(content)
+                raise undecoded(error) from None
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise undecoded(error) from None
+        self.check_length(request.headers, 0)
+        names = {name: _unquoted(part) for name, part in request.path_params.items()}
+        given = names | _query(row, request)
+        try:
+            result: types.Request = msgspec.convert(given, row.request, strict=False)
+            for name, text in given.items():
+                if type(getattr(result, name)) is int and str(getattr(result, name)) != text:
+                    raise msgspec.ValidationError(f"Expected a whole number - at `$.{name}`")
+        except msgspec.ValidationError as error:
+            wrong = undecoded(error).problem
+            field = (wrong.where or "").removeprefix("$.")
+            if field in names:
+                raise HttpError(404, f"there is no {field} {shown(names[field])}") from None
+            raise HttpError(422, wrong.message, f"?{field}") from None
+        return result
 
-    def counted(self) -> Metrics:
-        """Return what was counted, by all processes."""
-        return self.metrics if self._together is None else self._together.total()
+    # -- about the service itself
 
-    def gauges(self) -> dict[str, tuple[str, float]]:
-        """Return what the store has to say, for the metrics."""
-        size = self.decider.store.size()
-        return {
-            "priorwise_open_tasks": ("Tasks that are open.", size.open),
-            "priorwise_closed_tasks": ("Tasks that are closed.", size.closed),
-            "priorwise_prior_version": ("Version of new tasks.", self.decider.version),
-            "priorwise_started_seconds": ("When the process started.", self.started),
-        }
+    async def _openapi(self, request: Request) -> Response:
+        await self._system(request)
+        return Response(self.document, media_type=JSON)
 
-    async def answers(self) -> None:
-        """Raise where the store does not answer."""
+    async def _health(self, request: Request) -> Response:
+        await self._system(request)
+        return Response(_ENCODE(types.Alive()), media_type=JSON)
+
+    async def _ready(self, request: Request) -> Response:
+        """Say whether the store answers."""
+        await self._system(request)
         if self._closed:
             raise Unavailable("the service is closing")
         try:
@@ -287,6 +294,29 @@ class Service:
                 await asyncio.shield(asyncio.wrap_future(self._trying()))
         except TimeoutError:
             raise Unavailable("the store does not answer") from None
+        return Response(_ENCODE(types.Ready()), media_type=JSON)
+
+    async def _metrics(self, request: Request) -> Response:
+        await self._system(request, "read")
+        gauges = await self.aside(self._gauges)
+        return Response(self.metrics.text(gauges), headers={"content-type": PROMETHEUS})
+
+    async def _system(self, request: Request, scope: types.Scope | None = None) -> None:
+        seen: Seen = request.scope["priorwise"]
+        seen.route = request.url.path
+        seen.key = await self._allowed(request, scope)
+        self.check_length(request.headers, 0)
+        if request.scope["query_string"]:
+            raise HttpError(422, "this address takes no query", "?")
+
+    def _gauges(self) -> dict[str, tuple[str, float]]:
+        size = self.decider.store.size()
+        return {
+            "open_tasks": ("Tasks that are open.", size.open),
+            "closed_tasks": ("Tasks that are closed.", size.closed),
+            "prior_version": ("Version of new tasks.", self.decider.version),
+            "started_seconds": ("When the process started.", self.started),
+        }
 
     def _try(self) -> None:
         """Write a row: a store that can only be read is not ready."""
@@ -294,77 +324,72 @@ class Service:
 
     # -- requests
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or start and stop."""
-        if scope["type"] == "http":
-            await self._http(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-
-    async def _http(self, scope: Message, receive: Receive, send: Send) -> None:
-        began = time.perf_counter()
-        method, path = scope["method"], scope.get("raw_path") or scope["path"].encode()
-        headers = Headers(scope["headers"])
-        self._count += 1
-        number = f"{self._prefix}-{self._count:x}".encode()
-        if headers.id is not None and _ID.fullmatch(headers.id):
-            number = headers.id
-        route, key, answer, kind_of_body = "other", None, None, None
-        extra: list[tuple[bytes, bytes]] = []
-        try:
-            found = TABLE.find(method, path)
-            if found is None:
-                if self._page is None or path.startswith(b"/v1/"):
-                    raise Stop(404, _no_path(path))
-                status = await self._to_page(scope, receive, send, headers)
-                self._said(method, "page", status, began, None, number)
-                return
-            endpoint, names = found
-            route, kind_of_body = endpoint.path, endpoint.body
-            key = await self._allowed(endpoint, headers, method, scope.get("client"))
-            client = "" if key is None else key.digest
-            CLIENT.set(client)
-            if endpoint.scope is not None and self._full(client):
-                raise Stop(503, "too many requests at once", None, {"retry-after": "1"})
-            self._working[client] += 1  # of those who may ask, and not of the page
-            try:
-                query = _query(endpoint, scope["query_string"])
-                body = await self._body(endpoint, headers, receive)
-                answer = await endpoint.call(self, Call(body, names, query, key))
-            finally:
-                self._working[client] -= 1
-            status, kind, content = 200, JSON.encode(), b""
-            if isinstance(answer, Raw):
-                kind, content = answer.kind.encode(), answer.content
-            elif not isinstance(answer, Download):
-                content = _ENCODE(answer)
-        except Gone:
-            self._said(method, route, 499, began, key, number)
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
             return
-        except Exception as error:
-            if isinstance(error, Unavailable) and error.public != str(error):
-                self.log.write("error", "store", message=str(error), id=number.decode())
-            stop = stop_of(error, kind_of_body) or self.bug(error, route, number.decode())
-            status, kind, content = stop.status, JSON.encode(), _ENCODE(types.Failed(stop.problem))
-            extra += [(name.encode(), value.encode()) for name, value in stop.headers.items()]
-            if headers.chunked or headers.length > self.limits.body or stop.unread:
-                extra.append((b"connection", b"close"))
-                if status != 408:
-                    await _drained(receive)
-        if isinstance(answer, Download):
-            await self._download(answer, number, send)
-        else:
-            length = str(len(content)).encode()
-            start = [(b"content-type", kind), (b"content-length", length)]
-            await send(
-                {
-                    "type": "http.response.start",
-                    "status": status,
-                    "headers": [*start, (b"x-request-id", number), *SAFE, *extra],
-                }
+        began, self._count = time.perf_counter(), self._count + 1
+        seen = scope["priorwise"] = Seen()
+        headers = Headers(scope=scope)
+        number = headers.get("x-request-id", "")
+        if not _ID.fullmatch(number):
+            number = f"{self._prefix}-{self._count:x}"
+        # a slash in a name is one of the name
+        raw: bytes = scope.get("raw_path") or scope["path"].encode()
+        scope["path"], scope["root_path"] = raw.decode("latin-1"), self.prefix
+        scope["priorwise.id"], scope["app"] = number, self
+        if self.https:
+            scope["scheme"] = "https"
+
+        async def answered(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                seen.status = message["status"]
+                given = message["headers"]
+                names = {name for name, _ in given}
+                given += [each for each in SAFE if each[0] not in names]
+                given.append((b"x-request-id", number.encode()))
+            await send(message)
+
+        await self._app(scope, receive, answered)
+        seconds = time.perf_counter() - began
+        method = "" if seen.route == "other" else scope["method"]
+        self.metrics.answered(method, seen.route, seen.status, seconds)
+        self.log.write(
+            "error" if seen.status >= 500 else "info", "request", method=scope["method"][:16],
+            route=seen.route, status=seen.status, ms=round(seconds * 1e3, 2),
+            key=None if seen.key is None else seen.key.name, id=number,
+        )  # fmt: skip
+
+    async def _failed(self, request: Request, error: Exception) -> Response | None:
+        """Answer an error: what the caller can mend is said, a bug has an id in the log."""
+        if isinstance(error, ClientDisconnect):
+            return None
+        seen: Seen = request.scope["priorwise"]
+        number = request.scope["priorwise.id"]
+        if isinstance(error, Unavailable) and error.public != str(error):
+            self.log.write("error", "store", message=str(error), id=number)
+        if isinstance(error, HTTPException):
+            allowed = {name.lower(): value for name, value in (error.headers or {}).items()}
+            error = HttpError(
+                error.status_code, f"use {allowed.get('allow')} for this address", None, allowed
             )
-            await send({"type": "http.response.body", "body": content})
-        self._said(method, route, status, began, key, number)
+        wrong = http_error(error, seen.fields) or self.bug(error, seen.route, number)
+        headers, length = dict(wrong.headers), _length(request.headers)
+        chunked = "transfer-encoding" in request.headers
+        if chunked or length > self.limits.body or wrong.unread:
+            headers["connection"] = "close"
+            if wrong.status != 408:
+                await _drained(request)
+        return Response(_ENCODE(types.Failed(wrong.problem)), wrong.status, headers, JSON)
+
+    async def _lost(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        named = path.startswith(("/v1/tasks/", "/v1/u"))
+        hint = "; a slash in a name is written %2F" if named else ""
+        raise HttpError(
+            404, f"there is nothing at this address; /openapi.json lists what there is{hint}"
+        )
 
     def _full(self, client: str) -> bool:
         """Whether so many requests are worked on that this client gets no more: each key leaves as
@@ -373,52 +398,42 @@ class Service:
         free = self.limits.waiting - self._working.total()
         return free <= (self._working[client] if client else 0)
 
-    def _said(
-        self, method: str, route: str, status: int, began: float, key: Key | None, number: bytes
-    ) -> None:
-        seconds = time.perf_counter() - began
-        self.metrics.answered(method if route != "other" else "", route, status, seconds)
-        self.log.write(
-            "error" if status >= 500 else "info", "request", method=method[:16], route=route,
-            status=status, ms=round(seconds * 1e3, 2), key=None if key is None else key.name,
-            id=number.decode(),
-        )  # fmt: skip
-
-    def bug(self, error: BaseException, route: str = "", number: str = "") -> Stop:
+    def bug(self, error: BaseException, route: str = "", number: str = "") -> HttpError:
         """Log an error of our own; return what the client is told of it."""
         name = secrets.token_hex(6)
-        self.metrics.bugs += 1
+        self.metrics.bug()
         self.log.bug(error, bug=name, route=route, id=number)
-        return Stop(500, f"an error of the service itself; its log has more under {name}")
+        return HttpError(500, f"an error of the service itself; its log has more under {name}")
 
-    async def _allowed(
-        self, endpoint: Endpoint, headers: Headers, method: str, client: Any
-    ) -> Key | None:
+    async def _allowed(self, request: Request, scope: types.Scope | None) -> Key | None:
+        """Return the key of who may ask for this."""
         if self.open:
-            self._local(headers, method)
+            self.check_local(request)
             return None
-        if endpoint.scope is None:
+        if scope is None:
             return None
-        key = await self.known(headers.key)
+        given = request.headers.getlist("authorization")
+        # two of them: whichever is checked, somebody else may have read the other
+        key = await self._known(given[0]) if len(given) == 1 else None
         if key is None:
-            if headers.key:
-                await self._tries.slow(client[0] if client else "?")
-            what = "wrong or revoked" if headers.key else "missing"
-            raise Stop(
+            if any(given):
+                await self._tries.slow(request.client.host if request.client else "?")
+            what = "wrong or revoked" if any(given) else "missing"
+            raise HttpError(
                 401, f"the key is {what}; send it as 'Authorization: Bearer pw_...'", None,
                 {"www-authenticate": "Bearer"},
             )  # fmt: skip
-        if not may(key, endpoint.scope):
-            raise Stop(403, f"this key is for {', '.join(key.scopes)}, not for {endpoint.scope}")
+        if not may(key, scope):
+            raise HttpError(403, f"this key is for {', '.join(key.scopes)}, not for {scope}")
         self._rated(key)
         return key
 
-    async def known(self, header: bytes | None) -> Key | None:
+    async def _known(self, header: str) -> Key | None:
         """Return the key that an ``Authorization`` header holds."""
-        kind, _, text = (header or b"").partition(b" ")
-        if kind.lower() != b"bearer":
+        kind, _, text = header.partition(" ")
+        if kind.lower() != "bearer":
             return None
-        secret = text.strip().decode("ascii", "replace")
+        secret = text.strip()
         if self.keys.stale:
             await self._keys_read()
         key = self.keys.find(secret)
@@ -441,125 +456,64 @@ class Service:
         bucket = self._buckets.get(key.digest)
         if bucket is None:
             bucket = self._buckets[key.digest] = Bucket(rate, self.limits.burst)
-        wait = bucket.take()
-        if wait:
-            raise Stop(
+        if wait := bucket.take():
+            raise HttpError(
                 429, f"more than {rate:g} requests per second with this key", None,
                 {"retry-after": str(wait)},
             )  # fmt: skip
 
     @staticmethod
-    def _local(headers: Headers, method: str) -> None:
+    def check_local(request: Request) -> None:
         """Refuse what a page from elsewhere makes a browser on this machine send."""
-        host = headers.host.decode("latin-1")
+        host = request.headers.get("host", "")
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if name.lower() not in LOCAL:
-            raise Stop(403, "without keys, only requests to this machine by its own name are taken")
-        if headers.origin is not None and method not in ("GET", "HEAD"):
-            other = headers.origin.decode("latin-1").partition("://")[2]
-            if other != host:
-                raise Stop(403, "without keys, pages from elsewhere may change nothing")
+            raise HttpError(
+                403, "without keys, only requests to this machine by its own name are taken"
+            )
+        origin = request.headers.get("origin")
+        foreign = origin is not None and origin.partition("://")[2] != host
+        if foreign and request.method not in ("GET", "HEAD"):
+            raise HttpError(403, "without keys, pages from elsewhere may change nothing")
 
-    async def _body(self, endpoint: Endpoint, headers: Headers, receive: Receive) -> Any:
-        if endpoint.body is None:
-            if headers.length > self.limits.body or headers.chunked:
-                raise Stop(413, "this address takes no body", unread=True)
-            return None
-        most = self.limits.body * (16 if endpoint.large else 1)
-        if headers.length > most:
-            raise Stop(413, f"the body must have at most {most:,} bytes", unread=True)
-        if headers.kind not in _IS_JSON and not _json(headers.kind):
-            raise Stop(415, "the body must be JSON, with 'Content-Type: application/json'")
-        content = await self._content(receive, most)
-        try:
-            return endpoint.decode(content)  # type: ignore[attr-defined]
-        except msgspec.ValidationError as error:
-            if endpoint.body is types.Rewards:
-                try:
-                    return rewards_one_by_one(content)
-                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as other:
-                    raise undecoded(other) from None
-            raise undecoded(error) from None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise undecoded(error) from None
+    def check_length(self, headers: Headers, most: int) -> None:
+        """Refuse a body that is longer, by what its headers say."""
+        if most and _length(headers) > most:
+            raise HttpError(413, f"the body must have at most {most:,} bytes", unread=True)
+        if not most and (_length(headers) > self.limits.body or "transfer-encoding" in headers):
+            raise HttpError(413, "this address takes no body", unread=True)
 
-    async def _content(self, receive: Receive, most: int) -> bytes:
-        """Read a body that comes in time."""
+    async def body(self, request: Request, most: int, kind: str) -> bytes:
+        """Read a body of a type that comes in time and is not too long."""
+        self.check_length(request.headers, most)
+        given, *parts = request.headers.get("content-type", "").lower().split(";")
+        utf8 = all(part.strip() in ("", "charset=utf-8", 'charset="utf-8"') for part in parts)
+        if kind == JSON and not (given.strip() == JSON and utf8):
+            raise HttpError(415, "the body must be JSON, with 'Content-Type: application/json'")
+        content = bytearray()
         try:
             async with asyncio.timeout(self.limits.patience):
-                return await _received(receive, most)
+                async for part in request.stream():
+                    content += part
+                    if len(content) > most:
+                        raise HttpError(
+                            413, f"the body must have at most {most:,} bytes", unread=True
+                        )
         except TimeoutError:
-            raise Stop(408, "the body did not come in time", unread=True) from None
-
-    async def _download(self, file: Download, number: bytes, send: Send) -> None:
-        try:
-            size = file.path.stat().st_size
-            name = f'attachment; filename="{file.name}"'.encode()
-            start = [
-                (b"content-type", file.kind.encode()),
-                (b"content-length", str(size).encode()),
-                (b"content-disposition", name),
-                (b"x-request-id", number),
-                *SAFE,
-            ]
-            await send({"type": "http.response.start", "status": 200, "headers": start})
-            with file.path.open("rb") as content:
-                while piece := content.read(1 << 18):
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
-        finally:
-            file.path.unlink(missing_ok=True)
-
-    async def _to_page(self, scope: Message, receive: Receive, send: Send, headers: Headers) -> int:
-        """Let the page answer, with limits and headers as everywhere."""
-        if self.open:
-            self._local(headers, scope["method"])
-        if headers.length > self.limits.body or (headers.chunked and not headers.length):
-            raise Stop(413, f"the body must have at most {self.limits.body:,} bytes", unread=True)
-        content = await self._content(receive, FORM) if scope["method"] == "POST" else b""
-        scope = {**scope, "root_path": self.prefix}
-        if self.https:
-            scope["scheme"] = "https"
-        status, begun = 500, False
-
-        async def read() -> Message:
-            return {"type": "http.request", "body": content, "more_body": False}
-
-        async def sent(message: Message) -> None:
-            nonlocal status, begun
-            if message["type"] == "http.response.start":
-                status, begun = message["status"], True
-                given = list(message.get("headers", []))
-                names = {name.lower() for name, _ in given}
-                message = {
-                    **message, "headers": given + [each for each in SAFE if each[0] not in names]
-                }  # fmt: skip
-            await send(message)
-
-        try:
-            await self._page(scope, read, sent)  # type: ignore[misc]
-        except Exception as error:
-            if not begun:
-                raise
-            self.bug(error, "page")  # in the middle of an answer
-        return status
+            raise HttpError(408, "the body did not come in time", unread=True) from None
+        return bytes(content)
 
     # -- starting and stopping
 
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        await receive()
+    @asynccontextmanager
+    async def _lifespan(self, app: object) -> AsyncIterator[None]:
         self.start()
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
+        yield
         await self.stop()
-        await send({"type": "lifespan.shutdown.complete"})
 
     def start(self) -> None:
         """Start what goes on between requests."""
         self._timers = [asyncio.create_task(self._every(REFRESHED, self._reading))]
-        if self._together is not None:
-            writing = Alone("counts", self._together.write)
-            self._timers.append(asyncio.create_task(self._every(COUNTED, writing)))
         if self.decider.operations.window is not None:
             self._timers.append(asyncio.create_task(self._every(EXPIRED, self._expiring)))
 
@@ -587,9 +541,9 @@ class Service:
             last.start()
 
     def _expire(self) -> None:
-        self.metrics.expired += self.decider.expire()
+        self.metrics.expired(self.decider.expire())
 
-    async def _every(self, seconds: float, work: Alone) -> None:
+    async def _every(self, seconds: float, work: Alone[None]) -> None:
         while True:
             await asyncio.sleep(seconds)
             try:
@@ -601,46 +555,73 @@ class Service:
                     self.bug(error)
 
 
-def _tried(work: Callable[..., Any], given: tuple[Any, ...], options: dict[str, Any]) -> Any:
+@final
+class _Endpoint:
+    """Answers a path by the method of the request."""
+
+    def __init__(self, service: Service, rows: Mapping[str, Row]) -> None:
+        self._service, self._rows = service, rows
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        answer = await self._service.answer(self._rows[method], Request(scope, receive))
+        await answer(scope, receive, send)
+
+
+@final
+class _Page:
+    """Lets the page answer, with limits as everywhere."""
+
+    def __init__(self, service: Service, page: ASGIApp) -> None:
+        self._service, self._page = service, page
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        service, request = self._service, Request(scope, receive)
+        scope["priorwise"].route = "page"
+        if service.open:
+            service.check_local(request)
+        service.check_length(request.headers, service.limits.body)
+        content = await service.body(request, FORM, "") if request.method == "POST" else b""
+
+        async def read() -> Message:
+            return {"type": "http.request", "body": content, "more_body": False}
+
+        await self._page(scope, read, send)
+
+
+_DECODERS: Final[dict[type[types.Request], Callable[[bytes], types.Request]]] = {
+    row.request: msgspec.json.Decoder(row.request).decode for row in TABLE.values() if row.has_body
+}
+
+
+class _Unchecked(msgspec.Struct, forbid_unknown_fields=True):
+    """Rewards before each is looked at."""
+
+    rewards: list[msgspec.Raw]
+    correct: bool = False
+
+
+def _rewards(content: bytes) -> types.Rewards:
+    """Decode rewards of which some are wrong: those become what is said of them."""
     try:
-        return work(*given, **options)
-    except Exception as error:
-        return error
+        raw = msgspec.json.decode(content, type=_Unchecked)
+    except (ValueError, RecursionError) as error:
+        raise undecoded(error) from None
+    if not 1 <= len(raw.rewards) <= types.MOST_ITEMS:
+        problem = f"rewards must be 1 to {types.MOST_ITEMS:,} in one request"
+        raise HttpError(422, problem, "$.rewards")
+    rewards: list[types.Pair] = []
+    for each in raw.rewards:
+        try:
+            rewards.append(msgspec.json.decode(each, type=types.Reward))
+        except (ValueError, RecursionError) as error:
+            rewards.append(undecoded(error))
+    return types.Rewards(rewards, raw.correct)
 
 
-def _page(service: Service) -> Any:
-    """Return the page that watches the service, where it is there."""
-    try:
-        from priorwise.serve.page import routes
-    except ImportError:
-        return None
-    from starlette.responses import RedirectResponse
-    from starlette.routing import Route, Router
-
-    async def lost(scope: Message, receive: Receive, send: Send) -> None:
-        raise Stop(404, _no_path(scope["path"].encode()))
-
-    async def home(request: Any) -> Any:
-        return RedirectResponse("watch/", 303)
-
-    return Router([Route("/", home), *routes(service)], redirect_slashes=False, default=lost)
-
-
-def _no_path(path: bytes) -> str:
-    hint = (
-        "; a slash in a name is written %2F" if path.startswith((b"/v1/tasks/", b"/v1/u")) else ""
-    )
-    return f"there is nothing at this address; /openapi.json lists what there is{hint}"
-
-
-def _json(kind: bytes) -> bool:
-    parts = [part.strip().lower() for part in kind.split(b";")]
-    return parts[0] == b"application/json" and all(
-        part in (b"", b"charset=utf-8", b'charset="utf-8"') for part in parts[1:]
-    )
-
-
-def _query(endpoint: Endpoint, text: bytes) -> dict[str, str]:
+def _query(row: Row, request: Request) -> dict[str, Any]:  # values of the request
+    """Return the fields that stand in the query."""
+    text: bytes = request.scope["query_string"]
     if not text:
         return {}
     try:
@@ -648,48 +629,60 @@ def _query(endpoint: Endpoint, text: bytes) -> dict[str, str]:
             text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20
         )
     except ValueError:
-        raise Stop(400, "the query is not UTF-8 text, or too long") from None
-    query = dict(pairs)
+        raise HttpError(400, "the query is not UTF-8 text, or too long") from None
+    query: dict[str, Any] = dict(pairs)
+    fields = [each for each in row.request.__struct_fields__ if each not in request.path_params]
     for name in query:
-        if name not in endpoint.query:
-            known = ", ".join(endpoint.query) or "none"
-            raise Stop(422, f"the query of this address knows {known}, not {name[:80]!r}", "?")
+        if row.has_body or name not in fields:
+            listed = ", ".join(fields) or "none"
+            raise HttpError(
+                422, f"the query of this address knows {listed}, not {name[:80]!r}", "?"
+            )
     if len(query) < len(pairs):
-        raise Stop(422, "the query has a name twice", "?")
+        raise HttpError(422, "the query has a name twice", "?")
+    if "context" in query:
+        try:
+            query["context"] = msgspec.json.decode(query["context"])
+        except (ValueError, RecursionError):
+            raise HttpError(422, "context must be rows of numbers as JSON", "?context") from None
     return query
 
 
-async def _received(receive: Receive, most: int) -> bytes:
-    """Read a body, if it is not too long."""
-    message = await receive()
-    if message["type"] == "http.disconnect":
-        raise Gone
-    content: bytes = message.get("body", b"")
-    if not message.get("more_body", False) and len(content) <= most:
-        return content
-    pieces, length = [content], len(content)
-    while message.get("more_body", False):
-        if length > most:
-            break
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Gone
-        pieces.append(message.get("body", b""))
-        length += len(pieces[-1])
-    if length > most:
-        raise Stop(413, f"the body must have at most {most:,} bytes", unread=True)
-    return b"".join(pieces)
+def _unquoted(part: str) -> str:
+    try:
+        return unquote_to_bytes(part).decode()
+    except UnicodeDecodeError:
+        raise HttpError(400, "a name in the address is not UTF-8 text") from None
 
 
-async def _drained(receive: Receive) -> None:
+def _length(headers: Headers) -> int:
+    text = headers.get("content-length", "0")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 1 << 62
+
+
+def _download(path: Path) -> Response:
+    """Return a file that is removed before it is sent, and so in any case."""
+    file = path.open("rb")
+    path.unlink()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        with file:
+            while piece := file.read(1 << 18):
+                yield piece
+
+    headers = {
+        "content-length": str(os.fstat(file.fileno()).st_size),
+        "content-disposition": 'attachment; filename="decisions.parquet"',
+    }
+    return StreamingResponse(pieces(), 200, headers, PARQUET)
+
+
+async def _drained(request: Request) -> None:
     """Read what is left of a body, up to a point."""
     left = DRAINED
-    try:
+    with suppress(TimeoutError, ClientDisconnect, RuntimeError):
         async with asyncio.timeout(1.0):
-            while left > 0:
-                message = await receive()
-                if message["type"] == "http.disconnect" or not message.get("more_body", False):
+            async for piece in request.stream():
+                left -= len(piece)
+                if left <= 0:
                     return
-                left -= len(message.get("body", b""))
-    except TimeoutError:
-        return

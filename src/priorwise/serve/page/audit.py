@@ -165,9 +165,8 @@ class Trail:
             each.kind == "sealed" for each in events[self._folded : row.seen]
         ):
             self._state = operations.folded_from(
-                task.version, row.width, list(events[: row.seen]),
-                lambda _, step: by_step.get(step), task.name,
-            )  # fmt: skip
+                task, row.width, events[: row.seen], lambda _, step: by_step.get(step)
+            )
         else:
             for event in news:
                 context = None if event.step is None else by_step[event.step].context

@@ -208,7 +208,7 @@ class Watch:
         size = self._sized()
         uniform = uniform_estimate(pairs)
         chosen, rewarded = self._chosen, self._rewarded
-        health = health_of(pairs, decider._clock(), reading.counters(self.service))
+        health = health_of(pairs, decider.clock(), reading.counters(self.service))
         decisions = sum(len(trail.rows) for trail, _ in pairs)
         state = tuple((name, *self._trails[name].at) for name in names), size
         number = hash(state) & 0xFFFFFFFF

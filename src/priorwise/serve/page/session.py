@@ -17,9 +17,10 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
+from priorwise.serve.values import SECRET, value_of
+
 COOKIE: Final = "priorwise_session"
 HOURS: Final = 8.0
-VALUE: Final = "secret of the page's sessions"
 READS: Final = frozenset({"read", "admin"})
 LONGEST_KEY: Final = 500
 READ: Final = 1.0
@@ -92,10 +93,10 @@ class Sessions:
         """Return the secret that all processes share."""
         store = self.service.decider.store
         with self._lock:
-            text = store.value(VALUE)
+            text = value_of(store, SECRET)
             if text is None:
-                store.put_value(VALUE, secrets.token_hex(32))
-                text = store.value(VALUE)
+                store.put_value(SECRET, secrets.token_hex(32))
+                text = value_of(store, SECRET) or ""
             self._secret, self._read = bytes.fromhex(text), time.monotonic()
             return self._secret
 

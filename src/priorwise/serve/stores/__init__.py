@@ -1,12 +1,15 @@
 """Where decisions are kept: one contract, three stores."""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING
 
-from priorwise.core import validation
+from priorwise.core.errors import ArgumentTypeError
+
+if TYPE_CHECKING:
+    from priorwise.serve.stores.store import Store
 
 
-def opened(store: Any) -> Any:
+def opened(store: "Store | str | os.PathLike[str] | None") -> "Store":
     """Return the store that an argument means: None, a path, a URL, or a store itself."""
     if store is None:
         from priorwise.serve.stores.memory import MemoryStore
@@ -20,9 +23,11 @@ def opened(store: Any) -> Any:
         from priorwise.serve.stores.sqlite import SqliteStore
 
         return SqliteStore(store)
-    if hasattr(store, "durable") and hasattr(store, "put_version"):
-        return store
-    raise TypeError(
-        "store must be None for memory, the path of a file, a URL that starts with postgresql://, "
-        f"or a store, got {validation.shown(store)}"
-    )
+    if isinstance(store, (str, os.PathLike)) or not hasattr(store, "put_version"):
+        raise ArgumentTypeError(
+            "store",
+            "must be None for memory, the path of a file, a URL that starts with postgresql://, "
+            "or a store",
+            got=store,
+        )
+    return store

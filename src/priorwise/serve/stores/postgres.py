@@ -13,19 +13,11 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any, Final, final
 
+from priorwise.core.errors import ArgumentError
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.stores import schema
-from priorwise.serve.stores.link import (
-    CURRENT,
-    DECIDED,
-    EVENT,
-    SETTLED,
-    TASK,
-    Changes,
-    Found,
-    Link,
-    Wanted,
-)
+from priorwise.serve.stores.link import NEW, Cursor, Link
+from priorwise.serve.stores.schema import TASK, Row, Table
 from priorwise.serve.stores.sql import SqlStore
 
 try:
@@ -68,62 +60,6 @@ SET enable_mergejoin = off;
 SET default_transaction_isolation = 'read committed'
 """
 
-_TASKS: Final = f"SELECT {TASK} FROM task t WHERE t.name = ANY(%s::text[]) ORDER BY t.id FOR UPDATE"
-_NAMED: Final = "FROM unnest(%s::text[], %s::{kind}[]) AS w (name, key) JOIN task t USING (name)"
-_STEPS: Final = (
-    f"SELECT t.name, {DECIDED}, {EVENT} {_NAMED.format(kind='bigint')} "
-    f"JOIN decision d ON d.task = t.id AND d.step = w.key {SETTLED}"
-)
-_REQUESTS: Final = (
-    f"SELECT t.name, {DECIDED} {_NAMED.format(kind='text')} "
-    "JOIN decision d ON d.task = t.id AND d.request = w.key"
-)
-_RECORDED: Final = (
-    f"SELECT t.name, {EVENT} {_NAMED.format(kind='text')} "
-    "JOIN event e ON e.task = t.id AND e.request = w.key"
-)
-_UNITS: Final = (
-    f"SELECT t.name, {DECIDED} {_NAMED.format(kind='text')} "
-    "JOIN decision d ON d.task = t.id AND d.unit = w.key"
-)
-
-
-def _columns(kinds: str) -> str:
-    return ", ".join(f"%s::{kind}[]" for kind in kinds.split())
-
-
-_ADD_TASKS: Final = (
-    "INSERT INTO task (name, key, version, arms, state, opened, steps, events, closed) "
-    f"SELECT * FROM unnest({_columns('text int8 int8 text bytea float8 int8 int8 float8')}) "
-    "ON CONFLICT (name) DO NOTHING RETURNING name, id"
-)
-_ADD_DECISIONS: Final = (
-    "INSERT INTO decision (task, step, arm, width, seen, time, settings, pulls, mask, propensity, "
-    "error, context, unit, request, counts) SELECT * FROM unnest("
-    + _columns("int8 int8 int8 int8 int8 float8 int8 int8 text float8 float8 text text text text")
-    + ")"
-)
-_ADD_EVENTS: Final = (
-    "INSERT INTO event (task, number, kind, step, arm, pulls, value, squares, time, request, "
-    "state) SELECT * FROM unnest("
-    + _columns("int8 int8 text int8 int8 float8 float8 float8 float8 text bytea")
-    + ")"
-)
-_SETTLE: Final = (
-    f"UPDATE decision d SET settled = w.number FROM unnest({_columns('int8 int8 int8')}) "
-    "AS w (number, task, step) WHERE d.task = w.task AND d.step = w.step"
-)
-_SAVE: Final = (
-    "UPDATE task t SET state = w.state, steps = w.steps, events = w.events, closed = w.closed, "
-    "decisions = t.decisions + w.decisions, rewards = t.rewards + w.rewards "
-    f"FROM unnest({_columns('bytea int8 int8 float8 int8 int8 int8')}) "
-    "AS w (state, steps, events, closed, decisions, rewards, id) WHERE t.id = w.id"
-)
-_WIDEN: Final = (
-    f"UPDATE task t SET arms = w.arms FROM unnest({_columns('text int8')}) AS w (arms, id) "
-    "WHERE t.id = w.id"
-)
-
 
 @final
 class PostgresStore(SqlStore):
@@ -141,12 +77,12 @@ class PostgresStore(SqlStore):
         """Connect, and make the tables or bring them up to date."""
         self._url = url
         try:
-            known = psycopg.conninfo.conninfo_to_dict(url)
+            parts = psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.ProgrammingError:
-            raise ValueError(
-                "store must be a URL such as postgresql://user:password@host/name"
+            raise ArgumentError(
+                "store", "must be a URL such as postgresql://user:password@host/name"
             ) from None
-        self._where = f"{known.get('host') or 'localhost'}/{known.get('dbname') or ''}"
+        self._where = f"{parts.get('host') or 'localhost'}/{parts.get('dbname') or ''}"
         try:
             link = _Link(url, reading=None)
             try:
@@ -154,7 +90,7 @@ class PostgresStore(SqlStore):
             finally:
                 link.close()
         except psycopg.Error as error:
-            raise Unavailable(f"{self!r} cannot be opened: {_said(error)}") from error
+            raise Unavailable(f"{self!r} cannot be opened: {_one_line(error)}") from error
         super().__init__()
 
     def _connect(self, *, reading: bool) -> Link:
@@ -164,7 +100,7 @@ class PostgresStore(SqlStore):
         return f"PostgresStore({self._where})"
 
 
-def _said(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:300]
 
 
@@ -172,7 +108,9 @@ def _upgrade(link: _Link, where: str) -> None:
     """Make the tables or bring them up to date, in one transaction."""
     encoding = link.query("SHOW server_encoding")[0][0]
     if encoding != "UTF8":
-        raise ValueError(f"{where} keeps text as {encoding}: make a database with encoding UTF8")
+        raise ArgumentError(
+            "store", f"{where} keeps text as {encoding}", cure="make a database with encoding UTF8"
+        )
     link.execute("SET statement_timeout = 0")  # a step may have to go through a large table
     link.execute("BEGIN")
     try:
@@ -201,6 +139,10 @@ class _Link(Link):
     """A connection to a server."""
 
     errors = psycopg.Error
+    names = "unnest(?::text[]) AS w (value)"
+    pairs = "unnest(?::text[], ?::{type}[]) AS w (name, key)"
+    join = "JOIN"
+    locking = " FOR UPDATE OF t"
 
     def __init__(self, url: str, *, reading: bool | None) -> None:
         """Connect."""
@@ -221,80 +163,51 @@ class _Link(Link):
         """Send statements without waiting for each, where the library can."""
         return self._connection.pipeline() if psycopg.Pipeline.is_supported() else nullcontext()
 
-    def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Return the rows that a statement finds."""
-        found = self._connection.execute(_marked(statement), values or None)
-        return found.fetchall()
-
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> None:
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Cursor:
         """Run a statement."""
-        self._connection.execute(_marked(statement), values or None)
+        return self._connection.execute(_marked(statement), values or None)
+
+    def list_of(self, names: Sequence[str]) -> list[Any]:
+        """Return an array."""
+        return [list(names)]
+
+    def list_of_pairs(self, pairs: Sequence[tuple[str, str | int]]) -> list[Any]:
+        """Return two arrays."""
+        return [[name for name, _ in pairs], [key for _, key in pairs]]
+
+    def together(self) -> AbstractContextManager[object]:
+        """Send statements without waiting for each, where the library can."""
+        return self._connection.pipeline() if psycopg.Pipeline.is_supported() else nullcontext()
 
     def begin(self) -> None:
         """Start a transaction that writes."""
-        self._connection.execute("BEGIN")
+        self.execute("BEGIN")
 
     def begin_reading(self) -> None:
         """Start a transaction that reads what holds now."""
-        self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
-    def find(self, wanted: Wanted) -> Found:
-        """Lock tasks, then read what is wanted: one round trip."""
-        run = self._connection.execute
-        asked: list[Any] = []
-        with self._together():
-            run("BEGIN")
-            tasks = run(_TASKS, (wanted.tasks,))
-            # statements after the lock see what others committed before it was granted
-            current = run(CURRENT)
-            for statement, pairs in (
-                (_STEPS, wanted.steps),
-                (_REQUESTS, wanted.requests),
-                (_RECORDED, wanted.requests),
-                (_UNITS, wanted.units),
-            ):
-                columns = ([name for name, _ in pairs], [key for _, key in pairs])
-                asked.append(run(statement, columns) if pairs else None)
-        version = current.fetchone()
-        steps, requests, recorded, units = (
-            [] if each is None else each.fetchall() for each in asked
-        )
-        found = 0 if version is None else version[0]
-        return Found(found, tasks.fetchall(), steps, requests, recorded, units)
-
-    def lock(self, table: str) -> None:
+    def lock(self, table: Table) -> None:
         """Let no other transaction write to a table, nor hold a row of it."""
-        statements = {
-            "task": "LOCK TABLE task IN EXCLUSIVE MODE",
-            "prior": "LOCK TABLE prior IN EXCLUSIVE MODE",
-            "settings": "LOCK TABLE settings IN EXCLUSIVE MODE",
-        }
-        self._connection.execute(statements[table])
+        self.execute(f"LOCK TABLE {table.name} IN EXCLUSIVE MODE")
 
-    def add_tasks(self, rows: list[Any]) -> dict[str, int]:
+    def add_tasks(self, rows: list[Row]) -> dict[str, int]:
         """Add tasks, which are sorted by name; return the ids of those that were new."""
-        found = self._connection.execute(_ADD_TASKS, _turned(rows))
-        return {name: number for name, number in found.fetchall()}  # noqa: C416 - typed so
+        statement = f"{_insert(TASK, NEW.names)} ON CONFLICT (name) DO NOTHING RETURNING name, id"
+        return dict(self.query(statement, _turned(rows)))
 
-    def write(self, changes: Changes) -> None:
-        """Write rows and commit: one round trip."""
-        run = self._connection.execute
-        with self._together():
-            for statement, rows in (
-                (_ADD_DECISIONS, changes.decisions),
-                (_ADD_EVENTS, changes.events),
-                (_SETTLE, changes.settled),
-                (_SAVE, changes.tasks),
-                (_WIDEN, changes.arms),
-            ):
-                if rows:
-                    run(statement, _turned(rows))
-            done = run("COMMIT")
-        _check_committed(done)
+    def insert(self, table: Table, names: tuple[str, ...], rows: list[Row]) -> None:
+        """Add rows."""
+        self.execute(_insert(table, names), _turned(rows))
 
-    def commit(self) -> None:
-        """End a transaction: it is on the disk when this returns."""
-        _check_committed(self._connection.execute("COMMIT"))
+    def update(self, table: Table, names: tuple[str, ...], rows: list[Row]) -> None:
+        """Set columns of rows; the key of each comes last."""
+        self.execute(_update(table, names), _turned(rows))
+
+    def check_committed(self, cursor: Any) -> None:  # of psycopg
+        """Raise an error where a transaction that failed before ended with a quiet rollback."""
+        if cursor.statusmessage != "COMMIT":
+            raise Unavailable(f"the server answered {cursor.statusmessage} to COMMIT")
 
     def rollback(self) -> None:
         """End a transaction without a trace."""
@@ -319,13 +232,7 @@ class _Link(Link):
         self._connection.close()
 
 
-def _check_committed(cursor: Any) -> None:
-    """A transaction that failed before ends with a quiet rollback."""
-    if cursor.statusmessage != "COMMIT":
-        raise Unavailable(f"the server answered {cursor.statusmessage} to COMMIT")
-
-
-def _turned(rows: list[Any]) -> list[list[Any]]:
+def _turned(rows: list[Row]) -> list[list[Any]]:
     """Columns of rows."""
     return [list(column) for column in zip(*rows, strict=True)]
 
@@ -334,3 +241,25 @@ def _turned(rows: list[Any]) -> list[list[Any]]:
 def _marked(statement: str) -> str:
     """Return a statement with the marks of this library."""
     return statement.replace("?", "%s")
+
+
+def _arrays(table: Table, names: tuple[str, ...]) -> str:
+    """Return one array for each column, as a table."""
+    types = (table.columns[name].type.format(name="TEXT", id="BIGINT") for name in names)
+    return f"unnest({', '.join(f'?::{each}[]' for each in types)})"
+
+
+@lru_cache
+def _insert(table: Table, names: tuple[str, ...]) -> str:
+    columns = ", ".join(names)
+    return f"INSERT INTO {table.name} ({columns}) SELECT * FROM {_arrays(table, names)}"
+
+
+@lru_cache
+def _update(table: Table, names: tuple[str, ...]) -> str:
+    every, new = (*names, *table.key), ", ".join(f"{name} = w.{name}" for name in names)
+    key = " AND ".join(f"x.{name} = w.{name}" for name in table.key)
+    return (
+        f"UPDATE {table.name} x SET {new} FROM {_arrays(table, every)} AS w ({', '.join(every)}) "
+        f"WHERE {key}"
+    )

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-import json
-from functools import lru_cache
-from typing import Any, Final, final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, final
 
+from priorwise.core.errors import ArgumentError
 from priorwise.serve.rows import REWARDS, Decided, Event, Task, copied
 from priorwise.serve.stores.link import (
-    BY_REQUEST,
-    BY_UNIT,
     CURRENT,
     DECIDED,
-    EVENT,
-    EVENT_BY_REQUEST,
-    ONE_DECIDED,
-    ONE_TASK,
+    DECIDED_SETTLED,
+    EVENTS,
+    NEW,
+    SAVED,
     SETTLED,
-    WIDTH,
+    TASKS,
+    WIDENED,
     Changes,
     Found,
     Link,
-    Wanted,
 )
+from priorwise.serve.stores.schema import EVENT, Part, Row
+from priorwise.serve.stores.store import Batch, Wanted
+
+if TYPE_CHECKING:
+    from priorwise.serve.folding import Fold
 
 LARGEST: Final = 1 << 62
 LONGEST: Final = 500
+_NOTHING: Final = object()
 
 
 class Raced(Exception):  # noqa: N818 - nothing is wrong
@@ -39,27 +43,27 @@ class SqlSession:
     :meth:`undo` takes back what the last operation did.
     """
 
-    def __init__(self, link: Link, fold: Any, found: Found | None = None, wanted: Any = None):
-        """Start with what was found of what was wanted."""
+    def __init__(
+        self, link: Link, fold: Callable[[int], Fold], wanted: Wanted | None = None
+    ) -> None:
+        """Find what is wanted, in a transaction that starts with it."""
         self._link, self._fold = link, fold
         self._version: int | None = None
-        self._ids: dict[str, int] = {}
         self._tasks: dict[str, Task | None] = {}
+        self._widths: dict[str, int] = {}  # arms that a task has in the database
         self._mine: dict[str, Task] = {}  # of the operation that runs
         self._decided: dict[tuple[str, int], Decided | None] = {}
         self._settled: dict[tuple[str, int], Event | None] = {}
         self._requests: dict[tuple[str, str], Decided | Event | None] = {}
         self._units: dict[tuple[str, str], Decided | None] = {}
-        self._undo: list[tuple[dict[Any, Any], Any, Any]] = []
-        self._new: dict[str, bool] = {}
+        self._undo: list[tuple[dict[Any, Any], Any, Any]] = []  # of any of these
         self._saved: dict[str, bool] = {}
-        self._widths: dict[str, int] = {}  # arms that a task had
         self._more: dict[str, tuple[Decided, ...]] = {}
         self._happened: dict[str, tuple[Event, ...]] = {}
-        if found is not None:
-            self._prefetched(found, wanted)
+        if wanted is not None:
+            self._read(link.find(wanted), wanted)
 
-    def _prefetched(self, found: Found, wanted: Wanted) -> None:
+    def _read(self, found: Found, wanted: Wanted) -> None:
         self._version = found.version
         self._tasks = dict.fromkeys(wanted.tasks)
         self._decided = dict.fromkeys(wanted.steps)
@@ -67,31 +71,28 @@ class SqlSession:
         self._requests = dict.fromkeys(wanted.requests)
         self._units = dict.fromkeys(wanted.units)
         for row in found.tasks:
-            self._known(row)
+            self._know(row)
         for name, *row in found.steps:
-            self._known_decided(name, row)
+            self._know_decided(name, row)
         for name, *row in found.requests:
             decided = decided_of(row)
-            self._requests[name, decided.request] = decided  # type: ignore[index]
+            self._requests[name, decided.request or ""] = decided
         for name, *row in found.recorded:
             event = event_of(row)
-            self._requests[name, event.request] = event  # type: ignore[index]
+            self._requests[name, event.request or ""] = event
         for name, *row in found.units:
             decided = decided_of(row)
-            self._units[name, decided.unit] = decided  # type: ignore[index]
+            self._units[name, decided.unit or ""] = decided
 
-    def _known(self, row: Any) -> Task:
-        task = task_of(row, self._fold)
-        self._ids[task.name], self._tasks[task.name] = row[0], task
+    def _know(self, row: Row) -> Task:
+        task = self._tasks[row[0]] = task_of(row, self._fold)
         self._widths[task.name] = len(task.arms)
         return task
 
-    def _known_decided(self, name: str, row: Any) -> Decided:
-        decided = decided_of(row[:WIDTH])
+    def _know_decided(self, name: str, row: Row) -> Decided:
+        decided, last = decided_of(row[: DECIDED.width]), row[DECIDED.width :]
         self._decided[name, decided.step] = decided
-        self._settled[name, decided.step] = (
-            None if row[WIDTH] is None else event_of(row[WIDTH : WIDTH + 10])
-        )
+        self._settled[name, decided.step] = None if last[0] is None else event_of(last)
         return decided
 
     # -- one operation
@@ -125,44 +126,45 @@ class SqlSession:
         """Number of the prior that new tasks start with."""
         if self._version is None:
             rows = self._link.query(CURRENT)
-            self._version = rows[0][0] if rows else 0
+            self._version = int(rows[0][0]) if rows else 0
         return self._version
 
-    def task(self, name: str) -> Task | None:
+    def task(self, name: str, /) -> Task | None:
         """Return a task as it stands, as a value of this operation's own."""
-        found = self._mine.get(name)
-        if found is not None:
-            return found
-        if name in self._tasks:
-            known = self._tasks[name]
-        else:
-            rows = self._link.query(ONE_TASK, (name,)) if possible(name) else []
-            known = self._known(rows[0]) if rows else None
-            self._tasks[name] = known
-        if known is None:
+        mine = self._mine.get(name)
+        if mine is not None:
+            return mine
+        if name not in self._tasks:
+            statement = f"SELECT {TASKS.listed()} FROM task WHERE name = ?"
+            rows = self._link.query(statement, (name,)) if possible(name) else []
+            self._tasks[name] = self._know(rows[0]) if rows else None
+        task = self._tasks[name]
+        if task is None:
             return None
-        found = self._mine[name] = copied(known)
-        return found
+        mine = self._mine[name] = copied(task)
+        return mine
 
     def add_task(self, task: Task) -> None:
         """Keep a new task."""
-        self._set(self._new, task.name, True)
         self._set(self._mine, task.name, task)
         self._set(self._tasks, task.name, task)
 
     def save(self, task: Task) -> None:
         """Keep what has changed of a task."""
         if task.steps >= LARGEST or task.events >= LARGEST:
-            raise ValueError(f"pulls are more than a store can count, {task.steps:.3g} in all")
+            raise ArgumentError(
+                "pulls", f"are more than a store can count, {task.steps:.3g} in all"
+            )
         self._set(self._saved, task.name, True)
 
     def decided(self, task: str, step: int) -> Decided | None:
         """Return a decision."""
         key = (task, step)
         if key not in self._decided:
-            rows = self._of_task(ONE_DECIDED, task, step)
+            where = f"decision d {SETTLED} WHERE d.task = ? AND d.step = ?"
+            rows = self._of_task(DECIDED_SETTLED, where, task, step)
             if rows:
-                return self._known_decided(task, rows[0])
+                return self._know_decided(task, rows[0])
             self._decided[key] = self._settled[key] = None
         return self._decided[key]
 
@@ -176,31 +178,34 @@ class SqlSession:
         """Return what a request of this id did before."""
         key = (task, request)
         if key not in self._requests:
-            rows = self._of_task(BY_REQUEST, task, request)
-            found: Any = decided_of(rows[0]) if rows else None
-            if found is None:
-                rows = self._of_task(EVENT_BY_REQUEST, task, request)
-                found = event_of(rows[0]) if rows else None
-            self._requests[key] = found
+            where = "WHERE task = ? AND request = ?"
+            decided = self._of_task(DECIDED.listed(), f"decision {where}", task, request)
+            events = self._of_task(EVENTS.listed(), f"event {where}", task, request)
+            self._requests[key] = (
+                decided_of(decided[0]) if decided else event_of(events[0]) if events else None
+            )
         return self._requests[key]
 
     def by_unit(self, task: str, unit: str) -> Decided | None:
         """Return the first decision for a unit."""
         key = (task, unit)
         if key not in self._units:
-            rows = self._of_task(BY_UNIT, task, unit)
+            where = "decision WHERE task = ? AND unit = ?"
+            rows = self._of_task(DECIDED.listed(), where, task, unit)
             self._units[key] = decided_of(rows[0]) if rows else None
         return self._units[key]
 
-    def _of_task(self, statement: str, task: str, value: Any) -> list[Any]:
+    def _of_task(self, columns: str, where: str, name: str, *values: str | int) -> list[Row]:
         """Rows of a task that the database has already."""
-        if self.task(task) is None or task not in self._ids:
+        task = self.task(name)
+        if task is None or task.id is None:
             return []
-        return self._link.query(statement, (self._ids[task], value))
+        return self._link.query(f"SELECT {columns} FROM {where}", (task.id, *values))
 
     def add_decided(self, task: Task, row: Decided) -> None:
         """Log a decision."""
         name = task.name
+        task.decisions += 1
         self._set(self._more, name, (*self._more.get(name, ()), row))
         self._set(self._decided, (name, row.step), row)
         self._set(self._settled, (name, row.step), None)
@@ -209,9 +214,16 @@ class SqlSession:
         if row.unit is not None:
             self._set(self._units, (name, row.unit), row)
 
+    def add_batch(self, tasks: Sequence[Task], batch: Batch) -> None:
+        """Log one decision about each of several tasks."""
+        for task in tasks:
+            self.add_decided(task, batch.row(task.name, task.steps))
+            self.save(task)
+
     def add_event(self, task: Task, event: Event) -> None:
         """Log an event."""
         name = task.name
+        task.rewards += event.kind in REWARDS
         self._set(self._happened, name, (*self._happened.get(name, ()), event))
         if event.step is not None:
             self._set(self._settled, (name, event.step), event)
@@ -220,26 +232,18 @@ class SqlSession:
 
     def events(self, task: str) -> list[Event]:
         """All events of a task, in order."""
-        rows = self._all(f"SELECT {EVENT} FROM event e WHERE e.task = ? ORDER BY e.number", task)
+        rows = self._of_task(EVENTS.listed(), "event WHERE task = ? ORDER BY number", task)
         return [*map(event_of, rows), *self._happened.get(task, ())]
 
     def decisions(self, task: str) -> list[Decided]:
         """All decisions of a task, in order."""
-        rows = self._all(
-            f"SELECT {DECIDED}, {EVENT} FROM decision d {SETTLED} WHERE d.task = ? ORDER BY d.step",
-            task,
-        )
-        found = []
-        for row in rows:
-            key = (task, row[0])
-            # what was read before stays: the reward may have come in this transaction
-            found.append(self._decided.get(key) or self._known_decided(task, row))
-        return [*found, *self._more.get(task, ())]
-
-    def _all(self, statement: str, task: str) -> list[Any]:
-        if self.task(task) is None or task not in self._ids:
-            return []
-        return self._link.query(statement, (self._ids[task],))
+        where = f"decision d {SETTLED} WHERE d.task = ? ORDER BY d.step"
+        # what was read before stays: the reward may have come in this transaction
+        rows = [
+            self._decided.get((task, row[0])) or self._know_decided(task, row)
+            for row in self._of_task(DECIDED_SETTLED, where, task)
+        ]
+        return [*rows, *self._more.get(task, ())]
 
     # -- units: the whole store is locked, and the operation is alone in its transaction
 
@@ -250,10 +254,10 @@ class SqlSession:
             "ORDER BY t.id, d.step",
             (unit,),
         )
-        found: dict[str, list[int]] = {}
+        steps: dict[str, list[int]] = {}
         for name, step in rows:
-            found.setdefault(name, []).append(step)
-        return [(task, steps) for name, steps in found.items() if (task := self.task(name))]
+            steps.setdefault(name, []).append(step)
+        return [(task, numbers) for name, numbers in steps.items() if (task := self.task(name))]
 
     def erase(self, unit: str) -> None:
         """Forget who a unit is, and what it brought along."""
@@ -261,95 +265,66 @@ class SqlSession:
             "UPDATE decision SET unit = NULL, request = NULL, context = NULL WHERE unit = ?",
             (unit,),
         )
-        for known in (self._decided, self._settled, self._requests, self._units):
-            known.clear()
+        self._forget()
 
     def replace_event(self, task: str, event: Event) -> None:
         """Put another event in the place of the one with its number."""
-        if self.task(task) is None:
+        row = self.task(task)
+        if row is None:
             raise KeyError(task)
-        row = _event_row(event)
-        self._link.execute(
-            "UPDATE event SET kind = ?, step = ?, arm = ?, pulls = ?, value = ?, squares = ?, "
-            "time = ?, request = ?, state = ? WHERE task = ? AND number = ?",
-            (*row[1:], self._ids[task], event.number),
-        )
-        for known in (self._settled, self._decided, self._requests):
-            known.clear()
+        values = [*EVENTS.written(event)[1:], row.id, event.number]
+        self._link.update(EVENT, EVENTS.names[1:], [values])
+        self._forget()
+
+    def _forget(self) -> None:
+        for cache in (self._decided, self._settled, self._requests, self._units):
+            cache.clear()
 
     # -- writing
 
     @property
     def changed(self) -> bool:
         """Whether there is something to write."""
-        return bool(self._new or self._saved or self._more or self._happened)
+        return bool(self._saved or self._more or self._happened)
 
     def write(self) -> None:
         """Write everything and commit."""
-        if self._new:
-            new = sorted(self._new)
-            added = self._link.add_tasks([self._task_row(name) for name in new])
-            if len(added) < len(new):
+        names = dict.fromkeys((*self._saved, *self._more, *self._happened))
+        tasks = [task for name in names if (task := self._tasks[name]) is not None]
+        new = {task.name: task for task in tasks if task.id is None}
+        changes = Changes()
+        for task in tasks:
+            if task.id is not None:
+                changes.tasks.append([*self._written(SAVED, task), task.id])
+                if len(task.arms) != self._widths[task.name]:
+                    changes.arms.append([*WIDENED.written(task), task.id])
+        if new:
+            ids = self._link.add_tasks([self._written(NEW, new[name]) for name in sorted(new)])
+            if len(ids) < len(new):
                 raise Raced
-            self._ids.update(added)
-        self._link.write(self._changes())
-
-    def _task_row(self, name: str) -> tuple[Any, ...]:
-        task = self._at(name)
-        return (
-            name,
-            signed(task.key),
-            task.version,
-            json.dumps(task.arms),
-            self._fold(task.version).encode(task.state),
-            float(task.opened),
-            0,
-            0,
-            None,
-        )
-
-    def _at(self, name: str) -> Task:
-        task = self._tasks[name]
-        assert task is not None
-        return task
-
-    def _changes(self) -> Changes:
-        ids = self._ids
-        decisions = [
-            (ids[name], *_decided_row(row)) for name, rows in self._more.items() for row in rows
-        ]
-        settled: dict[tuple[int, int], int] = {}
-        events = []
-        for name, happened in self._happened.items():
-            for event in happened:
-                events.append((ids[name], *_event_row(event)))
+            for name, number in ids.items():
+                new[name].id = number
+        for task in tasks:
+            last: dict[int, int] = {}
+            for row in self._more.get(task.name, ()):
+                changes.decisions.append([task.id, *DECIDED.written(row)])
+            for event in self._happened.get(task.name, ()):
+                changes.events.append([task.id, *EVENTS.written(event)])
                 if event.step is not None:
-                    settled[ids[name], event.step] = event.number
-        tasks, arms = [], []
-        for name in dict.fromkeys((*self._saved, *self._more, *self._happened)):
-            task = self._at(name)
-            state = self._fold(task.version).encode(task.state)
-            rewards = sum(each.kind in REWARDS for each in self._happened.get(name, ()))
-            closed = None if task.closed is None else float(task.closed)
-            tasks.append(
-                (
-                    state, task.steps, task.events, closed, len(self._more.get(name, ())), rewards,
-                    ids[name],
-                )
-            )  # fmt: skip
-            if len(task.arms) != self._widths.get(name, len(task.arms)):
-                arms.append((json.dumps(task.arms), ids[name]))
-        return Changes(
-            decisions, events, [(number, *key) for key, number in settled.items()], tasks, arms
-        )
+                    last[event.step] = event.number
+            changes.settled += [[number, task.id, step] for step, number in last.items()]
+        self._link.write(changes)
+
+    def _written(self, part: Part, task: Task) -> list[Any]:
+        """Return the values of a task, with the bytes of its state."""
+        values = part.written(task)
+        values[part.names.index("state")] = self._fold(task.version).encode(task.state)
+        return values
 
 
-_NOTHING: Final = object()
-
-
-def possible(name: Any) -> bool:
-    """Whether a task, unit or request can be called so."""
-    if type(name) is not str or not 0 < len(name) <= LONGEST or "\x00" in name:
+def possible(name: str) -> bool:
+    """Whether a task, a unit or a request may be called so, and databases take it."""
+    if len(name) > LONGEST or "\x00" in name:
         return False
     if not name.isascii():
         try:
@@ -359,69 +334,22 @@ def possible(name: Any) -> bool:
     return True
 
 
-def signed(key: int) -> int:
-    """Return the number with the same 64 bits that databases can keep."""
-    return key - (1 << 64) if key >> 63 else key
+_STATE: Final = TASKS.names.index("state")
+_VERSION: Final = TASKS.names.index("version")
 
 
-@lru_cache(maxsize=128)  # of names that may be long
-def arms_of(text: str) -> tuple[str, ...]:
-    """Names of arms."""
-    return tuple(json.loads(text))
-
-
-def task_of(row: Any, fold: Any) -> Task:
+def task_of(row: Row, fold: Callable[[int], Fold]) -> Task:
     """Return the task of a row."""
-    _, name, key, version, arms, state, opened, steps, events, closed = row
-    known = fold(version).decode(bytes(state))
-    key = key + (1 << 64) if key < 0 else key
-    return Task(name, key, version, arms_of(arms), known, opened, steps, events, closed)
+    values = TASKS.read(row)
+    values[_STATE] = fold(values[_VERSION]).decode(values[_STATE])
+    return Task(*values)
 
 
-def decided_of(row: Any) -> Decided:
+def decided_of(row: Row) -> Decided:
     """Return the decision of a row."""
-    context, unit, request, counts = row[10:WIDTH]
-    counted = None if counts is None else tuple(json.loads(counts))
-    known = None if context is None else json.loads(context)
-    return Decided._make((*row[:10], known, unit, request, counted))
+    return Decided(*DECIDED.read(row))
 
 
-def event_of(row: Any) -> Event:
+def event_of(row: Row) -> Event:
     """Return the event of a row."""
-    state = row[9]
-    return Event._make((*row[:9], None if state is None else bytes(state)))
-
-
-def _decided_row(row: Decided) -> tuple[Any, ...]:
-    context, counts = row.context, row.counts
-    return (
-        row.step,
-        row.arm,
-        row.width,
-        row.seen,
-        float(row.time),
-        row.settings,
-        row.pulls,
-        row.mask,
-        None if row.propensity is None else float(row.propensity),
-        None if row.error is None else float(row.error),
-        None if context is None else json.dumps(context),
-        row.unit,
-        row.request,
-        None if counts is None else json.dumps(counts),
-    )
-
-
-def _event_row(event: Event) -> tuple[Any, ...]:
-    return (
-        event.number,
-        event.kind,
-        event.step,
-        event.arm,
-        float(event.pulls),
-        None if event.value is None else float(event.value),
-        None if event.squares is None else float(event.squares),
-        float(event.time),
-        event.request,
-        event.state,
-    )
+    return Event(*EVENTS.read(row))

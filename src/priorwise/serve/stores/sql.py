@@ -9,31 +9,34 @@ database.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.serve.ahead import CLIENT, Turns
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.rows import Decided, Event, Key, Listed, Size, Task, Version
-from priorwise.serve.stores.link import DECIDED, EVENT, TASK, Link, Wanted
+from priorwise.serve.stores.link import DECIDED, EVENTS, TASKS, Link, upsert
+from priorwise.serve.stores.schema import KEY, PRIOR, SETTINGS, TASK, VALUE
 from priorwise.serve.stores.session import (
     LARGEST,
     Raced,
     SqlSession,
-    arms_of,
     decided_of,
     event_of,
     possible,
     task_of,
 )
-from priorwise.serve.stores.store import Pairs, R, next_number
+from priorwise.serve.stores.store import NOTHING, R, Wanted, Work, next_number
+
+if TYPE_CHECKING:
+    from priorwise.serve.folding import Fold
 
 MOST: Final = 50
 """Operations in one transaction, about as many tasks. Clients take turns, so it is also about what
@@ -47,16 +50,29 @@ IDLE: Final = 4
 """Connections that are kept for reading."""
 
 
+LISTED: Final = TASK.part(Listed._fields)
+VERSIONS: Final = PRIOR.part(Version._fields)
+KEYS: Final = KEY.part(Key._fields)
+
+
 @final
 class _Job:
     """An operation that waits."""
 
-    __slots__ = ("alone", "future", "wanted", "work")
+    __slots__ = ("future", "wanted", "work", "writes")
 
-    def __init__(self, work: Callable[[Any], Any], wanted: Wanted, alone: str | None) -> None:
-        """``alone``: in a transaction of its own, with a ``session`` or the bare ``link``."""
-        self.work, self.wanted, self.alone = work, wanted, alone
-        self.future: Future[Any] = Future()
+    def __init__(self, wanted: Wanted, work: Work[Any] | None, writes: Writes | None) -> None:
+        """``work`` has a session; ``writes`` has the connection in a transaction of its own."""
+        self.work, self.wanted, self.writes = work, wanted, writes
+        self.future: Future[Any] = Future()  # whatever the operation returns
+
+    @property
+    def alone(self) -> bool:
+        """Whether it needs a transaction of its own."""
+        return self.writes is not None or self.wanted.whole or len(self.wanted.tasks) >= MOST
+
+
+Writes = Callable[[Link], Any]
 
 
 class SqlStore(ABC):
@@ -66,7 +82,7 @@ class SqlStore(ABC):
 
     def __init__(self) -> None:
         """Start the thread; the database is up to date already."""
-        self._fold: Any = _no_fold
+        self._fold: Callable[[int], Fold] = _no_fold
         self._waiting: Turns[_Job] = Turns()
         self._free: list[Link] = []  # for reading
         self._lock = threading.Lock()
@@ -87,50 +103,30 @@ class SqlStore(ABC):
     def __repr__(self) -> str:
         """Say where, without a password."""
 
-    def use(self, operations: Any) -> None:
-        """Take note of the operations, which encode and decode states."""
-        self._fold = operations.fold
+    def use(self, fold: Callable[[int], Fold]) -> None:
+        """Take note of what encodes and decodes states."""
+        self._fold = fold
 
     # -- operations
 
-    def run(
-        self,
-        work: Callable[[Any], R],
-        *,
-        tasks: Iterable[str] = (),
-        steps: Pairs = (),
-        requests: Pairs = (),
-        units: Pairs = (),
-        whole: bool = False,
-    ) -> R:
+    def run(self, work: Work[R], wanted: Wanted = NOTHING, /) -> R:
         """Return ``work(session)`` once what it wrote is on the disk."""
-        return self.submit(
-            work, tasks=tasks, steps=steps, requests=requests, units=units, whole=whole
-        ).result()
+        return self.submit(work, wanted).result()
 
-    def submit(
-        self,
-        work: Callable[[Any], R],
-        *,
-        tasks: Iterable[str] = (),
-        steps: Pairs = (),
-        requests: Pairs = (),
-        units: Pairs = (),
-        whole: bool = False,
-    ) -> Future[R]:
+    def submit(self, work: Work[R], wanted: Wanted = NOTHING, /) -> Future[R]:
         """Return what :meth:`run` will return, without waiting for it."""
         # names that no task can have are not asked for: one of them must not harm the others
-        wanted = Wanted(
-            [name for name in tasks if possible(name)],
-            [(name, step) for name, step in steps if possible(name) and 0 <= step < LARGEST],
-            [each for each in requests if possible(each[0]) and possible(each[1])],
-            [each for each in units if possible(each[0]) and possible(each[1])],
+        clean = Wanted(
+            [name for name in wanted.tasks if possible(name)],
+            [each for each in wanted.steps if possible(each[0]) and 0 <= each[1] < LARGEST],
+            [each for each in wanted.requests if possible(each[0]) and possible(each[1])],
+            [each for each in wanted.units if possible(each[0]) and possible(each[1])],
+            wanted.whole,
         )
-        return self._submitted(_Job(work, wanted, "session" if whole else None))
+        return self._submitted(_Job(clean, work, None))
 
     def _submitted(self, job: _Job) -> Future[Any]:
-        if self._process != os.getpid():
-            raise Unavailable("the store was opened by another process: open it again in this one")
+        self._check_process()
         if threading.current_thread() is self._thread:
             raise RuntimeError("an operation must not start another one")
         with self._lock:
@@ -140,9 +136,13 @@ class SqlStore(ABC):
             self._changed.notify()
         return job.future
 
-    def _write(self, work: Callable[[Link], R]) -> R:
-        """Return ``work(link)``, which writes in a transaction of its own."""
-        return self._submitted(_Job(work, Wanted([], [], [], []), "link")).result()
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise Unavailable("the store was opened by another process: open it again in this one")
+
+    def _write(self, writes: Callable[[Link], R]) -> R:
+        """Return ``writes(link)``, in a transaction of its own."""
+        return self._submitted(_Job(NOTHING, None, writes)).result()
 
     def _serve(self) -> None:
         """Serve operations until the store is closed."""
@@ -151,12 +151,12 @@ class SqlStore(ABC):
             for each in batch:
                 if not each.future.set_running_or_notify_cancel():
                     continue
-                if each.alone is None and len(each.wanted.tasks) < MOST:
-                    together.append(each)
-                else:
+                if each.alone:
                     self._commit(together)
                     self._commit([each])
                     together = []
+                else:
+                    together.append(each)
             self._commit(together)
         if self._writer is not None:
             self._writer.close()
@@ -230,28 +230,20 @@ class SqlStore(ABC):
         """Run operations and write what they did; return for each whether it was done, and what it
         returned or raised.
         """
-        first = jobs[0]
-        if first.alone == "link":
+        first, answers = jobs[0], []
+        if first.writes is not None:
             link.begin()
-            answer = _tried(first.work, link, link)
+            answer = _tried(first.writes, link, link)
             link.commit() if answer[0] else link.rollback()
             return [answer]
-        if first.alone == "session":
+        if first.wanted.whole:
             link.begin()
-            link.lock("task")
+            link.lock(TASK)
             session = SqlSession(link, self._fold)
-            answer = _tried(first.work, session, link)
-            if answer[0]:
-                session.keep()
-                session.write()
-                link.tidy()
-            else:
-                link.rollback()
-            return [answer]
-        wanted = _joined([job.wanted for job in jobs])
-        session = SqlSession(link, self._fold, link.find(wanted), wanted)
-        answers = []
+        else:
+            session = SqlSession(link, self._fold, _joined([job.wanted for job in jobs]))
         for job in jobs:
+            assert job.work is not None
             session.start()
             answer = _tried(job.work, session, link)
             if answer[0] or getattr(answer[1], "kept", False):
@@ -259,15 +251,18 @@ class SqlStore(ABC):
             else:
                 session.undo()
             answers.append(answer)
-        if session.changed:
+        erased = first.wanted.whole and answers[0][0]
+        if session.changed or erased:
             session.write()
         else:
             link.rollback()
+        if erased:
+            link.tidy()
         return answers
 
     # -- reading
 
-    def look(self, work: Callable[[Any], R]) -> R:
+    def look(self, work: Work[R], /) -> R:
         """Return ``work(session)``, which reads and writes nothing, without holding up others."""
         with self._reading() as link:
             link.begin_reading()
@@ -287,8 +282,7 @@ class SqlStore(ABC):
     @contextmanager
     def _reading(self) -> Iterator[Link]:
         """Lend a connection that reads."""
-        if self._process != os.getpid():
-            raise Unavailable("the store was opened by another process: open it again in this one")
+        self._check_process()
         with self._lock:
             if self._closed:
                 raise Unavailable("the store is closed")
@@ -325,16 +319,15 @@ class SqlStore(ABC):
         self, *, closed: bool | None = None, most: int = 100, after: str | None = None
     ) -> list[Listed]:
         """List tasks, the newest first, from the one that follows the task ``after``."""
-        columns = "t.name, t.version, t.arms, t.steps, t.events, t.opened, t.closed"
         where, values = _WHETHER[closed], [validation.count("most", most)]
         if after is not None:
             where += " AND " if where else "WHERE "
             where += "t.id < (SELECT a.id FROM task a WHERE a.name = ?)"
             values = [after if possible(after) else "", *values]  # type: ignore[list-item]
         rows = self._read(
-            f"SELECT {columns} FROM task t {where} ORDER BY t.id DESC LIMIT ?", values
+            f"SELECT {LISTED.listed('t')} FROM task t {where} ORDER BY t.id DESC LIMIT ?", values
         )
-        return [Listed(name, version, arms_of(arms), *rest) for name, version, arms, *rest in rows]
+        return [Listed(*LISTED.read(row)) for row in rows]
 
     def size(self) -> Size:
         """Count tasks, decisions and rewards."""
@@ -360,57 +353,53 @@ class SqlStore(ABC):
         """Every task with its log."""
         last = -1
         while True:
+            decisions: dict[int, list[Decided]] = {}
+            events: dict[int, list[Event]] = {}
             with self._reading() as link:
                 link.begin_reading()
                 try:
-                    found = link.query(
-                        f"SELECT {TASK} FROM task t WHERE t.id > ? ORDER BY t.id LIMIT ?",
+                    rows = link.query(
+                        f"SELECT {TASKS.listed()} FROM task WHERE id > ? ORDER BY id LIMIT ?",
                         (last, AT_ONCE),
                     )
-                    if not found:
+                    tasks = [task_of(row, self._fold) for row in rows]
+                    if not tasks:
                         return
-                    between = (found[0][0], found[-1][0])
-                    decisions = _grouped(link, f"d.task, {DECIDED}", "decision d", "step", between)
-                    events = _grouped(link, f"e.task, {EVENT}", "event e", "number", between)
+                    between, last = (tasks[0].id, tasks[-1].id), tasks[-1].id or 0
+                    where = "WHERE task BETWEEN ? AND ? ORDER BY task"
+                    statement = f"SELECT task, {DECIDED.listed()} FROM decision {where}, step"
+                    for task, *row in link.query(statement, between):
+                        decisions.setdefault(task, []).append(decided_of(row))
+                    statement = f"SELECT task, {EVENTS.listed()} FROM event {where}, number"
+                    for task, *row in link.query(statement, between):
+                        events.setdefault(task, []).append(event_of(row))
                 finally:
                     link.rollback()
-            last = found[-1][0]
-            for row in found:
-                yield (
-                    task_of(row, self._fold),
-                    [decided_of(each) for each in decisions.get(row[0], ())],
-                    [event_of(each) for each in events.get(row[0], ())],
-                )
+            for each in tasks:
+                number = each.id or 0
+                yield each, decisions.get(number, []), events.get(number, [])
 
     # -- priors, settings, values and keys
 
     def versions(self) -> list[Version]:
         """Every prior, the first one first."""
-        rows = self._read(
-            "SELECT number, prior, status, made, accepted, story FROM prior ORDER BY number"
-        )
-        return [Version._make((*row[:5], json.loads(row[5]))) for row in rows]
+        rows = self._read(f"SELECT {VERSIONS.listed()} FROM prior ORDER BY number")
+        return [Version(*VERSIONS.read(row)) for row in rows]
 
     def put_version(self, version: Version) -> int:
         """Add a prior, or change the status of one; return its number."""
-        story = json.dumps(version.story)
 
         def work(link: Link) -> int:
-            link.lock("prior")
-            known = dict(link.query("SELECT number, prior FROM prior"))
+            link.lock(PRIOR)
+            priors = dict(link.query("SELECT number, prior FROM prior"))
             number = version.number
-            if number in known and known[number] != version.prior:
-                number = next_number(number, known)
+            if priors.get(number, version.prior) != version.prior:
+                number = next_number(number, priors)
             count = None
             if version.status == "accepted":
                 count = link.query("SELECT 1 + coalesce(max(acceptance), 0) FROM prior")[0][0]
-            link.execute(
-                "INSERT INTO prior (number, prior, status, made, accepted, story, acceptance) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (number) DO UPDATE SET "
-                "status = excluded.status, accepted = excluded.accepted, story = excluded.story, "
-                "acceptance = excluded.acceptance",
-                (number, *version[1:5], story, count),
-            )
+            row = VERSIONS.written(version._replace(number=number))
+            link.execute(upsert(PRIOR), [*row, count])
             return number
 
         return self._write(work)
@@ -423,14 +412,12 @@ class SqlStore(ABC):
         """Return the number of these settings, which are added if they are new."""
 
         def work(link: Link) -> int:
-            link.lock("settings")
-            known = [each for (each,) in link.query("SELECT text FROM settings ORDER BY number")]
-            if text not in known:
-                known.append(text)
-                link.execute(
-                    "INSERT INTO settings (number, text) VALUES (?, ?)", (len(known), text)
-                )
-            return known.index(text) + 1
+            link.lock(SETTINGS)
+            texts = [row[0] for row in link.query("SELECT text FROM settings ORDER BY number")]
+            if text not in texts:
+                texts.append(text)
+                link.execute(upsert(SETTINGS), (len(texts), text))
+            return texts.index(text) + 1
 
         return self._write(work)
 
@@ -441,34 +428,16 @@ class SqlStore(ABC):
 
     def put_value(self, name: str, value: str) -> None:
         """Keep a value."""
-        self._write(
-            lambda link: link.execute(
-                "INSERT INTO value (name, value) VALUES (?, ?) "
-                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                (name, value),
-            )
-        )
+        self._write(lambda link: link.execute(upsert(VALUE), (name, value)))
 
     def keys(self) -> list[Key]:
         """Every key of the service, by name."""
-        rows = self._read(
-            "SELECT name, digest, scopes, made, ended, rate FROM api_key ORDER BY name"
-        )
-        return [Key(name, digest, tuple(json.loads(s)), *rest) for name, digest, s, *rest in rows]
+        rows = self._read(f"SELECT {KEYS.listed()} FROM api_key ORDER BY name")
+        return [Key(*KEYS.read(row)) for row in rows]
 
     def put_key(self, key: Key) -> None:
         """Add a key, or put it in the place of the one with its name."""
-        name, digest, scopes, made, *rest = key
-        values = (name, digest, json.dumps(scopes), made, *rest)
-        self._write(
-            lambda link: link.execute(
-                "INSERT INTO api_key (name, digest, scopes, made, ended, rate) "
-                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
-                "digest = excluded.digest, scopes = excluded.scopes, made = excluded.made, "
-                "ended = excluded.ended, rate = excluded.rate",
-                values,
-            )
-        )
+        self._write(lambda link: link.execute(upsert(KEY), KEYS.written(key)))
 
     def close(self) -> None:
         """Finish what waits, and let go of the database."""
@@ -491,17 +460,17 @@ _WHETHER: Final = {
 }
 
 
-def _joined(each: list[Wanted]) -> Wanted:
-    """Everything that is wanted, once."""
+def _joined(wanted: list[Wanted]) -> Wanted:
+    """Return everything that is wanted, once."""
     return Wanted(
-        list(dict.fromkeys(name for one in each for name in one.tasks)),
-        list(dict.fromkeys(pair for one in each for pair in one.steps)),
-        list(dict.fromkeys(pair for one in each for pair in one.requests)),
-        list(dict.fromkeys(pair for one in each for pair in one.units)),
+        list(dict.fromkeys(name for each in wanted for name in each.tasks)),
+        list(dict.fromkeys(pair for each in wanted for pair in each.steps)),
+        list(dict.fromkeys(pair for each in wanted for pair in each.requests)),
+        list(dict.fromkeys(pair for each in wanted for pair in each.units)),
     )
 
 
-def _tried(work: Callable[[Any], Any], given: Any, link: Link) -> tuple[bool, Any]:
+def _tried(work: Callable[[Any], Any], given: object, link: Link) -> tuple[bool, Any]:
     """Call; errors of the database are raised, those of the operation returned."""
     try:
         return True, work(given)
@@ -511,20 +480,8 @@ def _tried(work: Callable[[Any], Any], given: Any, link: Link) -> tuple[bool, An
         return False, error
 
 
-def _no_fold(version: int) -> Any:
-    raise RuntimeError("the store does not know how to read tasks: call use(operations) first")
-
-
-def _grouped(
-    link: Link, columns: str, table: str, order: str, between: tuple[int, int]
-) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = {}
-    rows = link.query(
-        f"SELECT {columns} FROM {table} WHERE task BETWEEN ? AND ? ORDER BY task, {order}", between
-    )
-    for task, *row in rows:
-        found.setdefault(task, []).append(row)
-    return found
+def _no_fold(version: int) -> NoReturn:
+    raise RuntimeError("the store does not know how to read tasks: call use(fold) first")
 
 
 def _public(error: BaseException, message: str) -> str:
@@ -532,4 +489,4 @@ def _public(error: BaseException, message: str) -> str:
 
 
 def _one_line(error: BaseException) -> str:
-    return validation.shown(" ".join(str(error).split()), quoted=False, most=300)
+    return shown(" ".join(str(error).split()), quoted=False, most=300)

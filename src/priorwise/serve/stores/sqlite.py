@@ -8,29 +8,21 @@ it must not lie on a network drive.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, final
 
 from priorwise.core import validation
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.stores import schema
-from priorwise.serve.stores.link import (
-    BY_REQUEST,
-    BY_UNIT,
-    CURRENT,
-    EVENT_BY_REQUEST,
-    ONE_DECIDED,
-    ONE_TASK,
-    Changes,
-    Found,
-    Link,
-    Wanted,
-)
+from priorwise.serve.stores.link import NEW, Cursor, Link
+from priorwise.serve.stores.schema import TASK, Row, Table
 from priorwise.serve.stores.sql import SqlStore
 
 PATIENCE: Final = 10.0
@@ -39,25 +31,6 @@ PROGRAM: Final = 0x70727773
 """Says in the header of a file whose it is."""
 WORDS: Final = {"id": "INTEGER PRIMARY KEY", "name": "TEXT", "clustered": "WITHOUT ROWID"}
 MAGIC: Final = b"SQLite format 3\x00"
-
-_ADD_TASK: Final = (
-    "INSERT INTO task (name, key, version, arms, state, opened, steps, events, closed) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_ADD_DECISION: Final = (
-    "INSERT INTO decision (task, step, arm, width, seen, time, settings, pulls, mask, propensity, "
-    "error, context, unit, request, counts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_ADD_EVENT: Final = (
-    "INSERT INTO event (task, number, kind, step, arm, pulls, value, squares, time, request, "
-    "state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_SETTLE: Final = "UPDATE decision SET settled = ? WHERE task = ? AND step = ?"
-_SAVE: Final = (
-    "UPDATE task SET state = ?, steps = ?, events = ?, closed = ?, decisions = decisions + ?, "
-    "rewards = rewards + ? WHERE id = ?"
-)
-_WIDEN: Final = "UPDATE task SET arms = ? WHERE id = ?"
 
 
 @final
@@ -209,6 +182,13 @@ class _Link(Link):
     """A connection to a file."""
 
     errors = sqlite3.Error
+    names = "json_each(?) AS w"
+    pairs = (
+        "(SELECT json_extract(value, '$[0]') AS name, json_extract(value, '$[1]') AS key "
+        "FROM json_each(?)) AS w"
+    )
+    join = "CROSS JOIN"  # which the planner leaves in this order
+    locking = ""
 
     def __init__(self, path: Path, *, reading: bool, file: tuple[int, int] | None = None) -> None:
         """Connect; ``file``: which one it has to be."""
@@ -235,77 +215,51 @@ class _Link(Link):
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return the rows that a statement finds."""
         self._check()
-        return self._connection.execute(statement, values).fetchall()
+        return super().query(statement, values)
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> None:
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Cursor:
         """Run a statement."""
-        self._connection.execute(statement, values)
+        return self._connection.execute(statement, values)
+
+    def list_of(self, names: Sequence[str]) -> list[Any]:
+        """Return the names as JSON."""
+        return [json.dumps(names)]
+
+    def list_of_pairs(self, pairs: Sequence[tuple[str, str | int]]) -> list[Any]:
+        """Return the pairs as JSON."""
+        return [json.dumps(pairs)]
+
+    def together(self) -> AbstractContextManager[object]:
+        """Nothing is sent anywhere."""
+        return nullcontext()
 
     def begin(self) -> None:
         """Start a transaction that writes; no other process writes until it ends."""
-        self._connection.execute("BEGIN IMMEDIATE")
+        self.execute("BEGIN IMMEDIATE")
 
     def begin_reading(self) -> None:
         """Start a transaction that reads."""
-        self._connection.execute("BEGIN")
+        self.execute("BEGIN")
 
-    def find(self, wanted: Wanted) -> Found:
-        """Lock the file and read what is wanted."""
-        self.begin()
-        run = self._connection.execute
-        current = run(CURRENT).fetchone()
-        tasks, ids = [], {}
-        for name in wanted.tasks:
-            row = run(ONE_TASK, (name,)).fetchone()
-            if row is not None:
-                tasks.append(row)
-                ids[name] = row[0]
-
-        def each(statement: str, pairs: Iterable[tuple[str, Any]]) -> list[Any]:
-            found = []
-            for name, value in pairs:
-                if name in ids:
-                    row = run(statement, (ids[name], value)).fetchone()
-                    if row is not None:
-                        found.append((name, *row))
-            return found
-
-        return Found(
-            0 if current is None else current[0],
-            tasks,
-            each(ONE_DECIDED, wanted.steps),
-            each(BY_REQUEST, wanted.requests),
-            each(EVENT_BY_REQUEST, wanted.requests),
-            each(BY_UNIT, wanted.units),
-        )
-
-    def lock(self, table: str) -> None:
+    def lock(self, table: Table) -> None:
         """Nobody else writes to this file now."""
 
-    def add_tasks(self, rows: list[Any]) -> dict[str, int]:
+    def add_tasks(self, rows: list[Row]) -> dict[str, int]:
         """Add tasks and return their ids."""
-        run = self._connection.execute
-        return {row[0]: int(run(_ADD_TASK, row).lastrowid or 0) for row in rows}
+        statement, run = _insert(TASK, NEW.names), self._connection.execute
+        return {row[0]: int(run(statement, row).lastrowid or 0) for row in rows}
 
-    def write(self, changes: Changes) -> None:
-        """Write rows and commit."""
-        many = self._connection.executemany
-        for statement, rows in (
-            (_ADD_DECISION, changes.decisions),
-            (_ADD_EVENT, changes.events),
-            (_SETTLE, changes.settled),
-            (_SAVE, changes.tasks),
-            (_WIDEN, changes.arms),
-        ):
-            if rows:
-                many(statement, rows)
-        self.commit()
+    def insert(self, table: Table, names: tuple[str, ...], rows: list[Row]) -> None:
+        """Add rows."""
+        self._connection.executemany(_insert(table, names), rows)
 
-    def commit(self) -> None:
-        """End a transaction: it is on the disk when this returns."""
+    def update(self, table: Table, names: tuple[str, ...], rows: list[Row]) -> None:
+        """Set columns of rows; the key of each comes last."""
+        self._connection.executemany(_update(table, names), rows)
+
+    def check_committed(self, cursor: Cursor) -> None:
+        """Acknowledge nothing that went into a deleted file."""
         self._check()
-        self._connection.execute("COMMIT")
-        self._check()  # nothing is acknowledged that went into a deleted file
 
     def tidy(self) -> None:
         """Put the log into the file and empty it: it has rows as they were."""
@@ -316,6 +270,7 @@ class _Link(Link):
         run(f"PRAGMA busy_timeout = {int(1000 * PATIENCE)}")
 
     def _check(self) -> None:
+        """Raise an error where the file is another one."""
         if self._file is not None:
             _check_same(self._path, self._file)
 
@@ -336,3 +291,16 @@ class _Link(Link):
     def close(self) -> None:
         """Close."""
         self._connection.close()
+
+
+@lru_cache
+def _insert(table: Table, names: tuple[str, ...]) -> str:
+    marks = ", ".join("?" * len(names))
+    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({marks})"
+
+
+@lru_cache
+def _update(table: Table, names: tuple[str, ...]) -> str:
+    new = ", ".join(f"{name} = ?" for name in names)
+    key = " AND ".join(f"{name} = ?" for name in table.key)
+    return f"UPDATE {table.name} SET {new} WHERE {key}"

@@ -3,28 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from priorwise.serve.errors import Conflict
 from priorwise.serve.rows import Decided, Event, Key, Listed, Size, Task, Version
 
+if TYPE_CHECKING:
+    from priorwise.serve.folding import Fold
+
 R = TypeVar("R")
-Pairs = Sequence[tuple[str, Any]]
+
+
+class Wanted(NamedTuple):
+    """What an operation will look up: ``tasks`` are locked for it; the others name decisions by
+    their task. With ``whole`` all of the store is locked.
+    """
+
+    tasks: Sequence[str] = ()
+    steps: Sequence[tuple[str, int]] = ()
+    requests: Sequence[tuple[str, str]] = ()
+    units: Sequence[tuple[str, str]] = ()
+    whole: bool = False
+
+
+NOTHING: Final = Wanted()
+
+
+class Batch(Protocol):
+    """Decisions that were made together."""
+
+    def row(self, name: str, step: int) -> Decided:
+        """Return the decision about one task."""
 
 
 class Session(Protocol):
-    """What an operation reads and writes. All of it is kept, or nothing.
+    """What an operation reads and writes. All of it is kept, or nothing: an operation writes once
+    nothing can go wrong with it any more.
 
     A task is a value of the operation's own until it is saved. Nothing that is read here changes
     until the operation is done.
     """
 
-    version: int
-    """Number of the prior that new tasks start with: the one accepted last, whatever the times
-    say; 0 if there is none.
-    """
+    @property
+    def version(self) -> int:
+        """Number of the prior that new tasks start with: the one accepted last, whatever the times
+        say; 0 if there is none.
+        """
 
-    def task(self, name: str) -> Task | None:
+    def task(self, name: str, /) -> Task | None:
         """Return a task as it stands."""
 
     def add_task(self, task: Task) -> None:
@@ -46,6 +73,9 @@ class Session(Protocol):
 
     def add_decided(self, task: Task, row: Decided) -> None:
         """Log a decision."""
+
+    def add_batch(self, tasks: Sequence[Task], batch: Batch) -> None:
+        """Log one decision about each of several tasks."""
 
     def settled(self, task: str, step: int) -> Event | None:
         """Return the event that holds the reward of a decision: the last one of its step."""
@@ -69,40 +99,36 @@ class Session(Protocol):
         """Put another event in the place of the one with its number; needs ``whole``."""
 
 
+Work = Callable[[Session], R]
+
+
 class Store(Protocol):
     """Where tasks and their logs are kept.
 
-    ``durable`` says whether what ``run`` returned survives the end of the process. Methods may be
-    called from several threads. What the store cannot do now raises ``Unavailable``. A store may
-    have ``submit`` too, which takes what ``run`` takes and returns a future at once: then a service
-    needs no thread for each request that waits.
+    Methods may be called from several threads. What the store cannot do now raises
+    ``Unavailable``.
     """
 
-    durable: bool
+    @property
+    def durable(self) -> bool:
+        """Whether what was acknowledged survives the end of the process."""
 
-    def use(self, operations: Any) -> None:
-        """Take note of the operations: ``operations.fold(version)`` encodes and decodes states."""
+    def use(self, fold: Callable[[int], Fold]) -> None:
+        """Take note of what encodes and decodes states of tasks under a version of the prior."""
 
-    def run(
-        self,
-        work: Callable[[Any], R],
-        *,
-        tasks: Iterable[str] = (),
-        steps: Pairs = (),
-        requests: Pairs = (),
-        units: Pairs = (),
-        whole: bool = False,
-    ) -> R:
+    def run(self, work: Work[R], wanted: Wanted = NOTHING, /) -> R:
         """Return ``work(session)`` once what it wrote is kept for good.
 
-        No other operation, of this process or another, sees or changes ``tasks`` meanwhile, or
-        with ``whole`` any task. ``steps``, ``requests`` and ``units`` name decisions by their task
-        and say what will be looked up. What ``work`` raises is raised here, and then nothing that
-        it did is kept, but for errors that say ``kept``. It may be called again if the store has to
-        start over: it must do nothing but read and write the session.
+        No other operation, of this process or another, sees or changes the tasks that are wanted
+        meanwhile. What ``work`` raises is raised here, and then nothing that it did is kept, except
+        with errors that say ``kept``. It may be called again if the store has to start over: it
+        must do nothing but read and write the session.
         """
 
-    def look(self, work: Callable[[Any], R]) -> R:
+    def submit(self, work: Work[R], wanted: Wanted = NOTHING, /) -> Future[R]:
+        """Return what :meth:`run` will return, without waiting for the disk."""
+
+    def look(self, work: Work[R], /) -> R:
         """Return ``work(session)``, which reads and writes nothing, without holding up others."""
 
     def names(self, *, closed: bool | None = None) -> list[str]:
@@ -152,10 +178,10 @@ class Store(Protocol):
         """Finish what was begun, and let go of everything."""
 
 
-def next_number(number: int, known: Iterable[int]) -> int:
+def next_number(number: int, taken: Iterable[int]) -> int:
     """Return the number of a new prior where its own is taken. The first one never moves: two
     processes that start on an empty store must mean the same one.
     """
     if number == 1:
         raise Conflict("another process has started this store with another prior")
-    return max(known) + 1
+    return max(taken) + 1
