@@ -32,7 +32,8 @@ import json, resource, sys, time
 import priorwise as pw
 path, tool, family, horizon, batch = sys.argv[1:]
 how = {"horizon": int(horizon), "batch": int(batch), "seed": 0, "progress": False}
-policy = pw.ExactKnowledgeGradient("online", pulls="best")
+best = pw.ExactKnowledgeGradient("online", pulls="best")
+policy = pw.Greedy() if family.startswith("two of") else best  # mixtures have no such rule
 begun = time.perf_counter()
 if tool == "recommend":
     pw.recommend(path, family=family, **how)
@@ -100,6 +101,7 @@ def main() -> None:
                     if asked.source:
                         _, before = timed(path, tool, family, size, asked.source)
                         cells += [f"{before:.1f}", f"{before / used:.1f}"]
+                    print(*cells, sep=" | ", file=sys.stderr, flush=True)  # those that are done
                     table.add_row(*cells)
     Console(width=140).print(table)
 

@@ -8,6 +8,7 @@ import io
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from priorwise.cli import app
 from priorwise.core.progress import Progress
 from priorwise.core.types import FloatArray
 from priorwise.experiments.headlines import headline_log
+from priorwise.simulate.blocks import in_order, run_blocks
+from priorwise.simulate.engine import Runner
 from priorwise.testing.seeds import base_seed
 
 LANES = 64
@@ -314,3 +317,28 @@ main()
     assert done.stdout.startswith("Interrupted. These numbers use only ")
     assert "Traceback" not in done.stderr
     assert names(folder) == {f"interrupted-backtest.{suffix}" for suffix in ("json", "png", "svg")}
+
+
+def test_threads_stop_after_the_policy_that_plays() -> None:
+    begun, leave, played = threading.Event(), threading.Event(), []
+
+    def run(name: str) -> Callable[..., Any]:
+        def slow(**part: Any) -> Any:
+            played.append(name)
+            begun.set()
+            leave.wait(30)
+
+        return slow
+
+    runners: dict[str, Any] = {name: Runner("compiled", run(name)) for name in "abcd"}
+
+    def work(number: int) -> Any:
+        if number == 0:
+            begun.wait(30)
+            raise KeyboardInterrupt
+        threading.Timer(0.3, leave.set).start()
+        return next(run_blocks(runners, [{}], 1))
+
+    with pytest.raises(KeyboardInterrupt):
+        list(in_order(work, range(2), 2))
+    assert played == ["a"]

@@ -1,9 +1,10 @@
 """Blocks of tasks, spread over threads, and how long they take."""
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from priorwise.core.progress import running
@@ -13,6 +14,8 @@ from priorwise.simulate.engine import Runner
 
 P = TypeVar("P")
 R = TypeVar("R")
+
+_worker = threading.local()  # whether the work of this thread is to stop
 
 
 def run_blocks(
@@ -27,7 +30,7 @@ def run_blocks(
     literal = {name: each for name, each in runners.items() if each.engine == "numpy"}
     if threads == 1 or not compiled or len(parts) == 1:
         for part in parts:
-            yield {name: each.run(**part) for name, each in runners.items()}
+            yield _run(runners, part)
         return
     blocks = in_order(lambda part: _run(compiled, part), parts, threads)
     for part, block in zip(parts, blocks, strict=True):
@@ -38,12 +41,15 @@ def in_order(work: Callable[[P], R], parts: Iterable[P], threads: int) -> Iterat
     """Do the work of each part in a pool of threads, and yield results in the order of the parts.
 
     At most one part more than there are threads waits, so results do not pile up. One thread is
-    this one.
+    this one. After an error or Ctrl-C, each thread stops once its policy has played its block.
     """
     if threads == 1:
         yield from map(work, parts)
         return
-    with ThreadPoolExecutor(threads) as pool:
+    stop = threading.Event()
+    with ThreadPoolExecutor(
+        threads, initializer=_worker.__setattr__, initargs=("stop", stop)
+    ) as pool:
         waiting: deque[Future[R]] = deque()
         try:
             for part in parts:
@@ -53,11 +59,17 @@ def in_order(work: Callable[[P], R], parts: Iterable[P], threads: int) -> Iterat
             while waiting:
                 yield waiting.popleft().result()
         finally:
+            stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _run(runners: dict[str, Runner], part: dict[str, Any]) -> dict[str, Block]:
-    return {name: each.run(**part) for name, each in runners.items()}
+    blocks, stop = {}, getattr(_worker, "stop", None)
+    for name, each in runners.items():
+        if stop is not None and stop.is_set():
+            raise CancelledError  # nobody reads the result
+        blocks[name] = each.run(**part)
+    return blocks
 
 
 class Clock:
