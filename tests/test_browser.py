@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import page_demo as demo
 import pytest
 
 import priorwise as pw
-from priorwise.serve.page import demo, routes
+from priorwise.serve.page import routes
 from priorwise.testing.seeds import base_seed
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

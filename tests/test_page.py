@@ -19,24 +19,19 @@ from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
+import page_demo as demo
 import pytest
 from matplotlib.figure import Figure
 from msgspec.structs import replace
 
 import priorwise as pw
+from priorwise.advise.choices import Ratio
 from priorwise.figures import live
 from priorwise.serve.http.limits import SLOW, SPAN, TRIES, Tries
-from priorwise.serve.page import demo
-from priorwise.serve.page.audit import (
-    Laws,
-    Ratio,
-    Trail,
-    rewards_of,
-    uniform_estimate,
-)
 from priorwise.serve.page.data import Watch, health_of
-from priorwise.serve.page.html import as_csv, span
 from priorwise.serve.page.session import COOKIE, READ, Sessions
+from priorwise.serve.page.trails import Laws, Trail, judged, rewards_of, uniform_estimate
+from priorwise.serve.page.views import as_csv, span
 from priorwise.testing.seeds import base_seed
 
 pytest.importorskip("starlette", reason="the page needs starlette")
@@ -831,7 +826,7 @@ def ratio_of(pairs: list[tuple[Trail, Any]], *, rewarded: bool = False) -> Ratio
     ratio = Ratio()
     for trail, rewards in pairs:
         counted = rewards.came if rewarded else np.ones(len(trail.rows), dtype=bool)
-        ratio = ratio.add(trail, counted, shared=True)
+        ratio = judged(ratio, trail, counted, shared=True)
     return ratio
 
 
@@ -865,7 +860,7 @@ def test_sample_ratios_may_be_looked_at_after_every_decision() -> None:
         ratio, anytime, fixed = Ratio(), False, False
         for start in range(0, len(p), 50):
             part = slice(start, start + 50)
-            ratio = ratio._with(("a", "b", "c"), p[part], np.minimum(arm[part], 2))
+            ratio = ratio.add(("a", "b", "c"), p[part], np.minimum(arm[part], 2))
             anytime |= ratio.p_value < 0.05
             fixed |= bool(np.abs(ratio.deviations[0]) > 1.96)
         return anytime, fixed

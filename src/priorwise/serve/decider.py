@@ -30,7 +30,7 @@ from priorwise.serve.learning import Accept, Learning, LiveAlarm, Proposal, alar
 from priorwise.serve.operations import Operations, arms_of, checked_context
 from priorwise.serve.rows import Status, Task, Version, copied
 from priorwise.serve.stores import opened
-from priorwise.serve.stores.store import Session, Store, Wanted, Work
+from priorwise.serve.stores.store import Session, Store, Wanted, Wanting, Work
 from priorwise.serve.summary import Stopping, Summary, stopping_of, summarised, tolerance_of
 from priorwise.serve.table import Operation, described
 from priorwise.serve.types import Context
@@ -469,15 +469,19 @@ class Decider:
     def _do(self, operation: Operation[P, Q, A], asked: Q) -> A:
         asked.checked()
         now, operations, run = self.clock(), self.operations, operation.run
-        result = self._run(lambda session: run(operations, session, asked, now), asked.wanted())
+        try:
+            result = self.store.run(lambda session: run(operations, session, asked, now), asked)
+        except Ahead as ahead:  # once: the next round may need other results
+            ahead.compute()
+            result = self._run(lambda session: run(operations, session, asked, now), asked)
         if operation.after is not None:
             operation.after(self, result)
         return result
 
-    def _run(self, work: Work[A], wanted: Wanted) -> A:
+    def _run(self, work: Work[A], about: Wanting) -> A:
         for _ in range(ROUNDS):
             try:
-                return self.store.run(work, wanted)
+                return self.store.run(work, about)
             except Ahead as ahead:
                 ahead.compute()
         raise too_busy()
@@ -577,13 +581,13 @@ class AsyncDecider:
     async def do(self, operation: Operation[P, Q, A], asked: Q) -> A:
         """Do any operation of the table."""
         asked.checked()
-        decider, wanted, run = self.decider, asked.wanted(), operation.run
+        decider, run = self.decider, operation.run
         now, operations = decider.clock(), decider.operations
         for _ in range(ROUNDS):
             try:
                 result = await self._wait(
                     decider.store.submit(
-                        lambda session: run(operations, session, asked, now), wanted
+                        lambda session: run(operations, session, asked, now), asked
                     )
                 )
             except Ahead as ahead:

@@ -251,10 +251,12 @@ class Operations:
         if task is None:
             task = self.opened(asked.task, asked.available, session.version, now)
         else:
-            before = self._before(session, task, asked.unit, asked.request)
-            if before is not None:
-                return _decision(task, before, True)
-            _check_open(task)
+            if asked.unit is not None or asked.request is not None:
+                before = self._before(session, task, asked.unit, asked.request)
+                if before is not None:
+                    return _decision(task, before, True)
+            if task.closed is not None:
+                _check_open(task)
         row = self._chosen(task, asked, now)
         if new:
             session.add_task(task)

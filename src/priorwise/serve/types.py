@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -57,7 +56,10 @@ class Request(Struct, forbid_unknown_fields=True):
 
     def checked(self) -> Self:
         """Return this request; raise an error that names the field where one is wrong."""
-        for name, check in _checks(type(self)):
+        checks = _CHECKS.get(type(self))
+        if checks is None:
+            checks = _CHECKS[type(self)] = tuple(_checks_of(type(self)))
+        for name, check in checks:
             value = getattr(self, name)
             if value is not None:
                 result = check(name, value)
@@ -103,13 +105,12 @@ class ByTask(Request):
 # -- checks
 
 
-@lru_cache
-def _checks(kind: type[Request]) -> tuple[tuple[str, Callable[[str, Any], object]], ...]:
-    """Return what checks each field that has limits of its own."""
-    return tuple(_checks_of(kind))
+Check = Callable[[str, Any], object]  # of whatever the caller passed
+_CHECKS: Final[dict[type[Request], tuple[tuple[str, Check], ...]]] = {}
 
 
-def _checks_of(kind: type[Request]) -> Iterator[tuple[str, Callable[[str, Any], object]]]:
+def _checks_of(kind: type[Request]) -> Iterator[tuple[str, Check]]:
+    """Go through what checks each field that has limits of its own."""
     for name, hint in get_type_hints(kind, include_extras=True).items():
         options = [each for each in get_args(hint) if each is not type(None)]
         inner = hint if get_origin(hint) is Annotated or not options else options[0]
@@ -117,8 +118,6 @@ def _checks_of(kind: type[Request]) -> Iterator[tuple[str, Callable[[str, Any], 
             yield name, check_name
         elif inner is float:
             yield name, _number
-        elif inner is bool:
-            yield name, _flag
         elif get_origin(inner) is Annotated and get_args(inner)[0] is int:
             yield name, _count(get_args(inner)[1])
 
@@ -138,12 +137,6 @@ def _number(field: str, value: object) -> object:
     if type(value) is float and math.isfinite(value):
         return value
     return validation.number(field, value)
-
-
-def _flag(field: str, value: object) -> object:
-    if type(value) is not bool:
-        raise ArgumentTypeError(field, "must be True or False", got=value)
-    return value
 
 
 def _count(limits: Meta) -> Callable[[str, object], object]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, final
 from urllib.parse import parse_qs, quote
 
+from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -22,7 +23,6 @@ from priorwise.serve.http.limits import Tries
 from priorwise.serve.http.waiting import Few
 from priorwise.serve.page import views
 from priorwise.serve.page.data import Watch
-from priorwise.serve.page.html import Safe, address, as_csv, name
 from priorwise.serve.page.reading import Service
 from priorwise.serve.page.session import COOKIE, HOURS, LONGEST_KEY, Sessions
 
@@ -56,12 +56,12 @@ def routes(service: Service, *, fresh: float | None = None) -> list[Route]:
     """
     page = _Page(service, Watch(service) if fresh is None else Watch(service, fresh))
     pages: dict[str, Callable[[Request], Response]] = {
-        "/": page.overview,
-        "/overview.part": page.overview_part,
-        "/task": page.task,
-        "/task.part": page.task_part,
-        "/prior": page.prior,
-        "/prior.part": page.prior_part,
+        "/": page.page("overview"),
+        "/overview.part": page.part("overview"),
+        "/task": page.page("task"),
+        "/task.part": page.part("task"),
+        "/prior": page.page("prior"),
+        "/prior.part": page.part("prior"),
         "/picture.svg": page.picture,
         "/table.csv": page.table,
     }
@@ -133,22 +133,22 @@ class _Page:
         """Show the form."""
         if self.open or self.sessions.holds(request.cookies.get(COOKIE)):
             return _to("./")
-        return _answer(views.login())
+        return _answer(_login())
 
     async def enter(self, request: Request) -> Response:
         """Take a key and give a session for it."""
         if _from_elsewhere(request):
-            return _answer(views.login("The form was sent from another site."), 403)
+            return _answer(_login("The form was sent from another site."), 403)
         body = b""
         async for part in request.stream():
             body += part
             if len(body) > LARGEST:
-                return _answer(views.login("That is too long for a key."), 413)
+                return _answer(_login("That is too long for a key."), 413)
         key = _field(body, "key")
         cookie = await run_in_threadpool(self.sessions.opened, key)
         if cookie is None:
             await self.tries.slow(request.client.host if request.client else "?")
-            return _answer(views.login("This is no key with the scope read."), 403)
+            return _answer(_login("This is no key with the scope read."), 403)
         response = _to("./")
         response.set_cookie(
             COOKIE, cookie, max_age=int(3600 * HOURS), path=_folder(request), httponly=True,
@@ -159,7 +159,7 @@ class _Page:
     async def leave(self, request: Request) -> Response:
         """End a session."""
         if _from_elsewhere(request):
-            return _answer(views.login("The form was sent from another site."), 403)
+            return _answer(_login("The form was sent from another site."), 403)
         await run_in_threadpool(self.sessions.end, request.cookies.get(COOKIE))
         response = _to("login")
         response.delete_cookie(
@@ -170,84 +170,60 @@ class _Page:
 
     # -- pages
 
-    def overview(self, request: Request) -> Response:
-        """All tasks."""
-        words, state, _ = _asked(request)
-        asked = _query(request, "q", "state", "after")
-        # the form stands apart: it stays as it is while somebody types
-        top, tasks, health = (
-            views.refreshed(
-                address("overview.part", {"part": each, **asked}), self._overview(each, request)
-            )
-            for each in ("top", "tasks", "health")
-        )
-        form = views.search(words, state)
-        listed = views.section("Tasks", [form, tasks], "tasks")
-        return self._whole(
-            "Overview", ["<h1>Live decisions</h1>", views.STATUS, top, listed, health]
-        )
+    def _values(self, kind: str, request: Request) -> dict[str, object] | None:
+        """Return what a page shows; None where there is no such thing."""
+        query = request.query_params
+        if kind == "overview":
+            asked = {key: query.get(key, "")[:500] for key in ("q", "state", "after")}
+            if asked["state"] not in views.STATES:
+                asked["state"] = ""
+            closed = {"live": False, "closed": True}.get(asked["state"])
+            tasks, more = self.watch.found(asked["q"], closed, asked["after"] or None)
+            view = self.watch.overview()
+            return {"asked": asked, "tasks": tasks, "more": more, "view": view, "title": "Overview"}
+        if kind == "task":
+            name = query.get("name", "")
+            letters = (c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name[:80])
+            task = self.watch.task(name) if name else None
+            return task and {"asked": {"name": name}, "view": task, "title": "".join(letters)}
+        number = _version(request)
+        prior = None if number is False else self.watch.prior(number or None)
+        asked = {"version": query.get("version", "")}
+        return prior and {"asked": asked, "view": prior, "title": "Prior"}
 
-    def overview_part(self, request: Request) -> Response:
-        """What changes of it."""
-        return _answer(self._overview(request.query_params.get("part", "top"), request))
+    def page(self, kind: str) -> Callable[[Request], Response]:
+        """Return what answers with a whole page."""
 
-    def _overview(self, part: str, request: Request) -> str:
-        if part == "tasks":
-            words, state, after = _asked(request)
-            rows, more = self.watch.found(words, {"live": False, "closed": True}.get(state), after)
-            return views.tasks(rows, more, words, state, after)
-        view = self.watch.overview()
-        return views.health(view) if part == "health" else views.overview(view)
+        def answer(request: Request) -> Response:
+            values = self._values(kind, request)
+            if values is not None:
+                return _answer(views.rendered(kind, open=self.open, **values))
+            if kind == "task":
+                name = views.name(request.query_params.get("name", ""))
+                return self._sorry(
+                    404, Markup("No task is called {}.").format(name), "No such task"
+                )
+            return self._sorry(404, "There is no prior of this version.", "No such version")
 
-    def task(self, request: Request) -> Response:
-        """One task."""
-        asked = request.query_params.get("name", "")
-        part = self._task(asked)
-        if part is None:
-            return self._missing("No such task", Safe(f"No task is called {name(asked)}."))
-        query = address("task.part", {"name": asked})
-        kind = ' class="long"' if len(asked) > 60 else ""
-        title = f"<h1{kind}>{name(asked, 500)}</h1>"
-        short = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in asked)
-        return self._whole(short[:80], [title, views.STATUS, views.refreshed(query, part)])
+        return answer
 
-    def task_part(self, request: Request) -> Response:
-        """What changes of it."""
-        part = self._task(request.query_params.get("name", ""))
-        return _answer("", 404) if part is None else _answer(part)
+    def part(self, kind: str) -> Callable[[Request], Response]:
+        """Return what answers with the part of a page that changes."""
 
-    def _task(self, asked: str) -> str | None:
-        view = self.watch.task(asked) if asked else None
-        return None if view is None else views.task(view)
+        def answer(request: Request) -> Response:
+            values = self._values(kind, request)
+            if values is None:
+                return _answer("", 404)
+            part = request.query_params.get("part", "top")
+            part = part if part in ("top", "tasks", "health") else "top"
+            template = part if kind == "overview" else f"{kind}_part"
+            return _answer(views.rendered(template, **values))
 
-    def prior(self, request: Request) -> Response:
-        """The prior and its versions."""
-        part = self._prior(request)
-        if part is None:
-            return self._missing("No such version", "There is no prior of this version.")
-        query = address("prior.part", _query(request, "version"))
-        return self._whole(
-            "Prior", ["<h1>The prior</h1>", views.STATUS, views.refreshed(query, part)]
-        )
+        return answer
 
-    def prior_part(self, request: Request) -> Response:
-        """What changes of it."""
-        part = self._prior(request)
-        return _answer("", 404) if part is None else _answer(part)
-
-    def _prior(self, request: Request) -> str | None:
-        wanted = _version(request)
-        view = None if wanted is False else self.watch.prior(wanted or None)
-        return None if view is None else views.prior(view)
-
-    def _whole(self, title: str, parts: list[str]) -> Response:
-        return _answer(views.document(title, parts, open=self.open))
-
-    def _sorry(self, status: int, message: str) -> Response:
-        return _answer(views.sorry("Sorry", message, open=self.open), status)
-
-    def _missing(self, title: str, message: str) -> Response:
-        return _answer(views.sorry(title, message, open=self.open), 404)
+    def _sorry(self, status: int, message: str, title: str = "Sorry") -> Response:
+        page = views.rendered("sorry", title=title, message=message, open=self.open)
+        return _answer(page, status)
 
     # -- pictures and tables
 
@@ -290,7 +266,7 @@ class _Page:
         headers = {
             "content-disposition": f"attachment; filename=\"table.csv\"; filename*=UTF-8''{file}"
         }
-        return _answer(as_csv(tables[part]), 200, headers, "text/csv; charset=utf-8")
+        return _answer(views.as_csv(tables[part]), 200, headers, "text/csv; charset=utf-8")
 
     # -- files
 
@@ -301,6 +277,10 @@ class _Page:
     def script(self, request: Request) -> Response:
         """What keeps it up to date."""
         return _file(request, self._js, "text/javascript; charset=utf-8")
+
+
+def _login(message: str = "") -> str:
+    return views.rendered("login", title="Log in", message=message, outside=True)
 
 
 def _answer(
@@ -340,17 +320,6 @@ def _field(body: bytes, wanted: str) -> str:
         return ""
     found = fields.get(wanted, [""])
     return found[0].strip() if len(found) == 1 and len(found[0]) <= LONGEST_KEY else ""
-
-
-def _asked(request: Request) -> tuple[str, str, str | None]:
-    asked = request.query_params
-    state = asked.get("state", "")
-    words, after = asked.get("q", "")[:500], asked.get("after", "")[:500]
-    return words, state if state in views.STATES else "", after or None
-
-
-def _query(request: Request, *names: str) -> dict[str, str]:
-    return {each: request.query_params.get(each, "")[:500] for each in names}
 
 
 def _version(request: Request) -> int | bool:

@@ -14,8 +14,10 @@ from itertools import islice
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
+from markupsafe import Markup
 from scipy.special import ndtr
 
+from priorwise.advise.choices import Ratio, Uniform
 from priorwise.core import validation
 from priorwise.core.estimates import percent, plus_minus
 from priorwise.core.frames import Table
@@ -28,15 +30,8 @@ from priorwise.figures.predictive import predictive_figure
 from priorwise.figures.style import Picture
 from priorwise.logs.predictive import PredictiveCheck, predictive_check
 from priorwise.serve.choosing import has_features
-from priorwise.serve.page import reading
-from priorwise.serve.page.audit import (
-    Ratio,
-    Rewards,
-    Trail,
-    Uniform,
-    rewards_of,
-    uniform_estimate,
-)
+from priorwise.serve.page import reading, views
+from priorwise.serve.page.trails import Rewards, Trail, judged, rewards_of, uniform_estimate
 from priorwise.serve.rows import Decided, Event, Listed, Size, Task, Version
 from priorwise.serve.summary import summarised
 
@@ -112,6 +107,24 @@ class Overview:
     alarms: list[Alarm]
     shown: dict[str, Shown]
 
+    @property
+    def at(self) -> str:
+        """Return what tells two looks apart."""
+        return f"{self.number:x}"
+
+    @property
+    def words(self) -> list[str]:
+        """Say what uniform allocation would have earned."""
+        return uniform_words(self.uniform)
+
+    @property
+    def health_rows(self) -> list[tuple[str, str]]:
+        """Write how rewards come in."""
+        return [
+            (what, views.span(value) if unit == "seconds" else f"{value:,.0f}")
+            for what, value, unit in zip(*self.health.values(), strict=True)
+        ]
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -127,6 +140,32 @@ class TaskView:
     latest: Table
     shown: dict[str, Shown]
 
+    @property
+    def arm_rows(self) -> list[tuple[object, ...]]:
+        """Write what is believed of each arm."""
+        return [
+            (
+                views.name(arm), views.number(pulls, 6), views.number(mean),
+                f"{views.number(low)} to {views.number(high)}", percent(float(best)),
+                views.number(loss),
+            )
+            for arm, pulls, mean, low, high, best, loss in zip(
+                *self.summary.table().values(), strict=True
+            )
+        ]  # fmt: skip
+
+    @property
+    def latest_rows(self) -> list[tuple[object, ...]]:
+        """Write the last decisions."""
+        return [
+            (
+                f"{step:,}", views.moment(when), views.name(arm, 40), views.number(chance),
+                "outstanding" if delay is None else views.number(reward) or "left out",
+                "" if delay is None else views.span(delay),
+            )
+            for step, when, arm, chance, reward, delay in zip(*self.latest.values(), strict=True)
+        ]  # fmt: skip
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -139,8 +178,18 @@ class PriorView:
     running: dict[int, int]  # open tasks by version
     key: str
     check: PredictiveCheck | None
-    said: str  # of the check, or why there is none
+    verdict: str  # of the check, or why there is none
     shown: dict[str, Shown]
+
+    def status(self, version: Version) -> str:
+        """Say what a version is now."""
+        return "in use for new tasks" if version.number == self.current else version.status
+
+    @property
+    def story_rows(self) -> list[tuple[str, Markup]]:
+        """Write what it was fitted on."""
+        text = Markup('<span class="plain">{}</span>')
+        return [(key, text.format(views.plain(value))) for key, value in self.version.story.items()]
 
 
 @dataclass(eq=False)
@@ -251,9 +300,10 @@ class Watch:
         if kept is not None:
             came[:known] &= ~kept.rewards.came
         shared = operations.arms_of(self.decider.version) is not None
-        self._chosen = self._chosen.add(trail, np.arange(len(came)) >= known, shared=shared)
+        new = np.arange(len(came)) >= known
+        self._chosen = judged(self._chosen, trail, new, shared=shared)
         if operations.missing == "leave out":  # with a default, which rewards come depends on them
-            self._rewarded = self._rewarded.add(trail, came, shared=shared)
+            self._rewarded = judged(self._rewarded, trail, came, shared=shared)
         at = (log.task.steps, log.task.events)
         self._trails[row.name] = _Kept(trail, rewards, at)
 
@@ -284,7 +334,7 @@ class Watch:
 
     def found(
         self, words: str, closed: bool | None, after: str | None
-    ) -> tuple[list[dict[str, Any]], str | None]:
+    ) -> tuple[list[tuple[Listed, tuple[str, float]]], str | None]:
         """Search tasks by a part of their names, the newest first; and after which more come."""
         wanted = words.casefold()
         rows: list[Listed] = []
@@ -302,7 +352,7 @@ class Watch:
         if len(rows) > PAGE:
             rows = rows[:PAGE]
             more = rows[-1].name
-        return [{**row._asdict(), "leader": leader} for row, leader in self._leading(rows)], more
+        return self._leading(rows), more
 
     def _leading(self, rows: list[Listed]) -> list[tuple[Listed, tuple[str, float]]]:
         """Return the arm with the largest posterior mean of each task, and that mean."""
@@ -410,11 +460,11 @@ class Watch:
 
     # -- the prior
 
-    def prior(self, number: int | None) -> PriorView | None:
+    def prior(self, wanted: int | None) -> PriorView | None:
         """Look at a version of the prior, by default the one that new tasks start with."""
         versions = list(self.decider.versions())
         current = self.decider.version
-        number = current if number is None else number
+        number = current if wanted is None else wanted
         mine = next((each for each in versions if each.number == number), None)
         if mine is None:
             return None

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from priorwise.core import validation
 from priorwise.serve.rows import REWARDS, Decided, Event, Key, Listed, Size, Task, Version, copied
-from priorwise.serve.stores.store import NOTHING, Batch, R, Wanted, Work, next_number
+from priorwise.serve.stores.store import NOTHING, Batch, R, Wanting, Work, next_number
 
 if TYPE_CHECKING:
     from priorwise.serve.folding import Fold
@@ -57,12 +57,12 @@ class MemoryStore:
         """Number of the prior that new tasks start with; 0 if there is none."""
         return self._accepted[-1] if self._accepted else 0
 
-    def run(self, work: Work[R], wanted: Wanted = NOTHING, /) -> R:
+    def run(self, work: Work[R], about: Wanting = NOTHING, /) -> R:
         """Return ``work(session)``."""
         with self._lock:
             return work(self)
 
-    def submit(self, work: Work[R], wanted: Wanted = NOTHING, /) -> Future[R]:
+    def submit(self, work: Work[R], about: Wanting = NOTHING, /) -> Future[R]:
         """Return the same as a future that is done."""
         future = Future[R]()
         try:

@@ -33,7 +33,7 @@ from priorwise.serve.stores.session import (
     possible,
     task_of,
 )
-from priorwise.serve.stores.store import NOTHING, R, Wanted, Work, next_number
+from priorwise.serve.stores.store import NOTHING, R, Wanted, Wanting, Work, next_number
 
 if TYPE_CHECKING:
     from priorwise.serve.folding import Fold
@@ -109,12 +109,13 @@ class SqlStore(ABC):
 
     # -- operations
 
-    def run(self, work: Work[R], wanted: Wanted = NOTHING, /) -> R:
+    def run(self, work: Work[R], about: Wanting = NOTHING, /) -> R:
         """Return ``work(session)`` once what it wrote is on the disk."""
-        return self.submit(work, wanted).result()
+        return self.submit(work, about).result()
 
-    def submit(self, work: Work[R], wanted: Wanted = NOTHING, /) -> Future[R]:
+    def submit(self, work: Work[R], about: Wanting = NOTHING, /) -> Future[R]:
         """Return what :meth:`run` will return, without waiting for it."""
+        wanted = about.wanted()
         # names that no task can have are not asked for: one of them must not harm the others
         clean = Wanted(
             [name for name in wanted.tasks if possible(name)],

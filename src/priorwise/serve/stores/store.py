@@ -26,8 +26,19 @@ class Wanted(NamedTuple):
     units: Sequence[tuple[str, str]] = ()
     whole: bool = False
 
+    def wanted(self) -> Wanted:
+        """Return itself: requests say what they want only when they are asked."""
+        return self
+
 
 NOTHING: Final = Wanted()
+
+
+class Wanting(Protocol):
+    """What an operation is about."""
+
+    def wanted(self) -> Wanted:
+        """Return what it will look up."""
 
 
 class Batch(Protocol):
@@ -116,7 +127,7 @@ class Store(Protocol):
     def use(self, fold: Callable[[int], Fold]) -> None:
         """Take note of what encodes and decodes states of tasks under a version of the prior."""
 
-    def run(self, work: Work[R], wanted: Wanted = NOTHING, /) -> R:
+    def run(self, work: Work[R], about: Wanting = NOTHING, /) -> R:
         """Return ``work(session)`` once what it wrote is kept for good.
 
         No other operation, of this process or another, sees or changes the tasks that are wanted
@@ -125,7 +136,7 @@ class Store(Protocol):
         must do nothing but read and write the session.
         """
 
-    def submit(self, work: Work[R], wanted: Wanted = NOTHING, /) -> Future[R]:
+    def submit(self, work: Work[R], about: Wanting = NOTHING, /) -> Future[R]:
         """Return what :meth:`run` will return, without waiting for the disk."""
 
     def look(self, work: Work[R], /) -> R:
