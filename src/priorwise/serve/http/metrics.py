@@ -38,6 +38,7 @@ class Metrics:
     def __init__(self) -> None:
         """Start from nothing."""
         own = self.registry = CollectorRegistry()
+        self._kinds: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._requests = Counter(
             "priorwise_requests",
             "Requests by route and status.",
@@ -72,8 +73,13 @@ class Metrics:
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request."""
-        self._requests.labels(method, route, status).inc()
-        self._seconds.labels(route).observe(seconds)
+        kind = (method, route, status)
+        if kind not in self._kinds:  # finding them by their labels takes as long as counting
+            counter = self._requests.labels(method, route, status)
+            self._kinds[kind] = counter, self._seconds.labels(route)
+        counter, times = self._kinds[kind]
+        counter.inc()
+        times.observe(seconds)
 
     def count(self, answer: Answer) -> None:
         """Count decisions and rewards."""

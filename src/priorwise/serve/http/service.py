@@ -21,7 +21,6 @@ from typing import Any, Final, TypeVar, final
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 import msgspec
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import ClientDisconnect, Request
@@ -73,7 +72,8 @@ SAFE: Final = (
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
-_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_JSON: Final = (b"content-type", JSON.encode())
+_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _ENCODE: Final = msgspec.json.Encoder().encode
 
 
@@ -81,6 +81,7 @@ _ENCODE: Final = msgspec.json.Encoder().encode
 class Seen:
     """What is known of a request, for the log and for its errors."""
 
+    headers: dict[bytes, bytes]
     route: str = "other"
     key: Key | None = None
     status: int = 499  # the client left
@@ -227,7 +228,7 @@ class Service:
             return _download(value)
         result = row.wrap(value)
         self.metrics.count(result)
-        return Response(_ENCODE(result), 200, media_type=JSON)
+        return _Answer(result)
 
     @asynccontextmanager
     async def _deadline(self) -> AsyncIterator[None]:
@@ -258,7 +259,7 @@ class Service:
                 raise undecoded(error) from None
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise undecoded(error) from None
-        self.check_length(request.headers, 0)
+        self.check_length(request.scope, 0)
         names = {name: _unquoted(part) for name, part in request.path_params.items()}
         given = names | _query(row, request)
         try:
@@ -282,7 +283,7 @@ class Service:
 
     async def _health(self, request: Request) -> Response:
         await self._system(request)
-        return Response(_ENCODE(types.Alive()), media_type=JSON)
+        return _Answer(types.Alive())
 
     async def _ready(self, request: Request) -> Response:
         """Say whether the store answers."""
@@ -294,7 +295,7 @@ class Service:
                 await asyncio.shield(asyncio.wrap_future(self._trying()))
         except TimeoutError:
             raise Unavailable("the store does not answer") from None
-        return Response(_ENCODE(types.Ready()), media_type=JSON)
+        return _Answer(types.Ready())
 
     async def _metrics(self, request: Request) -> Response:
         await self._system(request, "read")
@@ -305,7 +306,7 @@ class Service:
         seen: Seen = request.scope["priorwise"]
         seen.route = request.url.path
         seen.key = await self._allowed(request, scope)
-        self.check_length(request.headers, 0)
+        self.check_length(request.scope, 0)
         if request.scope["query_string"]:
             raise HttpError(422, "this address takes no query", "?")
 
@@ -330,11 +331,9 @@ class Service:
             await self._app(scope, receive, send)
             return
         began, self._count = time.perf_counter(), self._count + 1
-        seen = scope["priorwise"] = Seen()
-        headers = Headers(scope=scope)
-        number = headers.get("x-request-id", "")
-        if not _ID.fullmatch(number):
-            number = f"{self._prefix}-{self._count:x}"
+        seen = scope["priorwise"] = Seen(dict(scope["headers"]))
+        given = seen.headers.get(b"x-request-id", b"")
+        number = given.decode() if _ID.fullmatch(given) else f"{self._prefix}-{self._count:x}"
         # a slash in a name is one of the name
         raw: bytes = scope.get("raw_path") or scope["path"].encode()
         scope["path"], scope["root_path"] = raw.decode("latin-1"), self.prefix
@@ -345,10 +344,10 @@ class Service:
         async def answered(message: Message) -> None:
             if message["type"] == "http.response.start":
                 seen.status = message["status"]
-                given = message["headers"]
-                names = {name for name, _ in given}
-                given += [each for each in SAFE if each[0] not in names]
-                given.append((b"x-request-id", number.encode()))
+                start = message["headers"]
+                names = {name for name, _ in start}
+                start += [each for each in SAFE if each[0] not in names]
+                start.append((b"x-request-id", number.encode()))
             await send(message)
 
         await self._app(scope, receive, answered)
@@ -375,8 +374,8 @@ class Service:
                 error.status_code, f"use {allowed.get('allow')} for this address", None, allowed
             )
         wrong = http_error(error, seen.fields) or self.bug(error, seen.route, number)
-        headers, length = dict(wrong.headers), _length(request.headers)
-        chunked = "transfer-encoding" in request.headers
+        headers, length = dict(wrong.headers), _length(seen.headers)
+        chunked = b"transfer-encoding" in seen.headers
         if chunked or length > self.limits.body or wrong.unread:
             headers["connection"] = "close"
             if wrong.status != 408:
@@ -412,9 +411,9 @@ class Service:
             return None
         if scope is None:
             return None
-        given = request.headers.getlist("authorization")
+        given = [value for name, value in request.scope["headers"] if name == b"authorization"]
         # two of them: whichever is checked, somebody else may have read the other
-        key = await self._known(given[0]) if len(given) == 1 else None
+        key = await self._known(given[0].decode("latin-1")) if len(given) == 1 else None
         if key is None:
             if any(given):
                 await self._tries.slow(request.client.host if request.client else "?")
@@ -476,19 +475,19 @@ class Service:
         if foreign and request.method not in ("GET", "HEAD"):
             raise HttpError(403, "without keys, pages from elsewhere may change nothing")
 
-    def check_length(self, headers: Headers, most: int) -> None:
+    def check_length(self, scope: Scope, most: int) -> None:
         """Refuse a body that is longer, by what its headers say."""
+        headers = scope["priorwise"].headers
         if most and _length(headers) > most:
             raise HttpError(413, f"the body must have at most {most:,} bytes", unread=True)
-        if not most and (_length(headers) > self.limits.body or "transfer-encoding" in headers):
+        if not most and (_length(headers) > self.limits.body or b"transfer-encoding" in headers):
             raise HttpError(413, "this address takes no body", unread=True)
 
     async def body(self, request: Request, most: int, kind: str) -> bytes:
         """Read a body of a type that comes in time and is not too long."""
-        self.check_length(request.headers, most)
-        given, *parts = request.headers.get("content-type", "").lower().split(";")
-        utf8 = all(part.strip() in ("", "charset=utf-8", 'charset="utf-8"') for part in parts)
-        if kind == JSON and not (given.strip() == JSON and utf8):
+        self.check_length(request.scope, most)
+        given = request.scope["priorwise"].headers.get(b"content-type", b"")
+        if kind == JSON and given != b"application/json" and not _is_json(given):
             raise HttpError(415, "the body must be JSON, with 'Content-Type: application/json'")
         content = bytearray()
         try:
@@ -556,6 +555,15 @@ class Service:
 
 
 @final
+class _Answer(Response):
+    """An answer in JSON."""
+
+    def __init__(self, value: types.Answer) -> None:
+        self.status_code, self.background, self.body = 200, None, _ENCODE(value)
+        self.raw_headers = [_JSON, (b"content-length", str(len(self.body)).encode())]
+
+
+@final
 class _Endpoint:
     """Answers a path by the method of the request."""
 
@@ -580,7 +588,7 @@ class _Page:
         scope["priorwise"].route = "page"
         if service.open:
             service.check_local(request)
-        service.check_length(request.headers, service.limits.body)
+        service.check_length(scope, service.limits.body)
         content = await service.body(request, FORM, "") if request.method == "POST" else b""
 
         async def read() -> Message:
@@ -655,9 +663,15 @@ def _unquoted(part: str) -> str:
         raise HttpError(400, "a name in the address is not UTF-8 text") from None
 
 
-def _length(headers: Headers) -> int:
-    text = headers.get("content-length", "0")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 1 << 62
+def _length(headers: Mapping[bytes, bytes]) -> int:
+    text = headers.get(b"content-length", b"0")
+    return int(text) if text.isdigit() and len(text) < 19 else 1 << 62
+
+
+def _is_json(kind: bytes) -> bool:
+    first, *rest = (part.strip() for part in kind.lower().split(b";"))
+    utf8 = (b"", b"charset=utf-8", b'charset="utf-8"')
+    return first == b"application/json" and all(part in utf8 for part in rest)
 
 
 def _download(path: Path) -> Response:
