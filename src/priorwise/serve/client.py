@@ -275,6 +275,11 @@ class Client:
         return answer.status, text, float(wait) if wait.isdigit() else None
 
 
+for _name, _row in table.TABLE.items():  # those without a line above
+    if not hasattr(Client, _name) and _name not in ("close_task", "delete_unit", "log"):
+        setattr(Client, _name, _method(_row))
+
+
 def _error(status: int, content: bytes) -> Exception:
     """Return the exception that a decider would raise."""
     try:

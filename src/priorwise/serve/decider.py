@@ -49,7 +49,7 @@ def _method(operation: Operation[P, Q, A]) -> Callable[Concatenate[Decider, P], 
     """Return the method of a decider that does an operation."""
 
     def method(self: Decider, /, *given: P.args, **options: P.kwargs) -> A:
-        return self._do(operation, operation.parameters(*given, **options))
+        return self.do(operation, operation.parameters(*given, **options))
 
     return described(method, operation)
 
@@ -306,7 +306,7 @@ class Decider:
         acknowledged is kept, and a fit that runs is waited for.
         """
         if task is not None:
-            return self._do(table.CLOSE, types.CloseTask(task))
+            return self.do(table.CLOSE, types.CloseTask(task))
         if self._fit_thread is not None:
             self._fit_thread.join()
         self.store.close()
@@ -466,7 +466,8 @@ class Decider:
 
     # -- the store
 
-    def _do(self, operation: Operation[P, Q, A], asked: Q) -> A:
+    def do(self, operation: Operation[P, Q, A], asked: Q) -> A:
+        """Do any operation of the table."""
         asked.checked()
         now, operations, run = self.clock(), self.operations, operation.run
         try:
@@ -614,6 +615,13 @@ class AsyncDecider:
 
     async def __aexit__(self, *error: object) -> None:
         await self.close()
+
+
+for _name, _row in table.TABLE.items():  # those without a line above
+    if isinstance(_row, Operation) and _name not in ("close_task", "delete_unit"):
+        for _class, _made in ((Decider, _method), (AsyncDecider, _awaited)):
+            if not hasattr(_class, _name):
+                setattr(_class, _name, _made(_row))
 
 
 def _checked(prior: LivePrior, policy: Policy) -> None:

@@ -126,6 +126,11 @@ class Service:
         few = self.limits.summaries
         self.summaries = Few("summaries", few, 9 * few)
         self.exports = Few("exports", self.limits.exports, 9 * self.limits.exports)
+        self._decoders: dict[type[types.Request], Callable[[bytes], types.Request]] = {
+            row.request: msgspec.json.Decoder(row.request).decode
+            for row in TABLE.values()
+            if row.has_body
+        }
         self._buckets: dict[str, Bucket] = {}
         self._tries = Tries()
         self._working = Counter[str]()  # requests of each key
@@ -252,7 +257,7 @@ class Service:
             most = self.limits.body * (LARGE if row.request is types.Propose else 1)
             content = await self.body(request, most, JSON)
             try:
-                return _DECODERS[row.request](content)
+                return self._decoders[row.request](content)
             except msgspec.ValidationError as error:
                 if row.request is types.Rewards:
                     return _rewards(content)
@@ -595,11 +600,6 @@ class _Page:
             return {"type": "http.request", "body": content, "more_body": False}
 
         await self._page(scope, read, send)
-
-
-_DECODERS: Final[dict[type[types.Request], Callable[[bytes], types.Request]]] = {
-    row.request: msgspec.json.Decoder(row.request).decode for row in TABLE.values() if row.has_body
-}
 
 
 class _Unchecked(msgspec.Struct, forbid_unknown_fields=True):
