@@ -18,7 +18,7 @@ import page_demo as demo
 import pytest
 
 import priorwise as pw
-from priorwise.serve.page import routes
+from priorwise.serve.page.app import routes
 from priorwise.testing.seeds import base_seed
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -43,11 +43,22 @@ HOSTILE = '<script>document.title="owned"</script> "quoted" \N{RIGHT-TO-LEFT OVE
 
 
 class Service:
+    open = False
+
     def __init__(self, decider: Any) -> None:
         self.decider = decider
 
+    def bug(self, error: BaseException, route: str = "") -> None:
+        raise error
+
     def scope_of(self, key: str) -> set[str] | None:
         return {"read"} if key == KEY else None
+
+    def key_id(self, key: str) -> str:
+        return "reader"
+
+    def key_reads(self, name: str) -> bool:
+        return name == "reader"
 
     def counters(self) -> dict[str, int]:
         return {"repeated rewards": 12}

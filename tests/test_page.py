@@ -60,9 +60,14 @@ HOSTILE = [
 class Service:
     """The smallest one: a key for each scope."""
 
+    open = False
+
     def __init__(self, decider: Any) -> None:
         self.decider = decider
         self.revoked: set[str] = set()
+
+    def bug(self, error: BaseException, route: str = "") -> None:
+        raise error
 
     def scope_of(self, key: str) -> set[str] | None:
         keys = {"reading": {"read"}, "deciding": {"decide", "reward"}, "all": {"admin"}}

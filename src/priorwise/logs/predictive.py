@@ -84,8 +84,12 @@ class PredictiveCheck(Tabular):
     @property
     def verdict(self) -> str:
         """What to think of the prior, in words."""
+        return self.verdict_on("those of the log", "The log has")
+
+    def verdict_on(self, tasks: str, have: str) -> str:
+        """Say the same of tasks that are called so."""
         if not self.doubts:
-            return "The prior generates tasks like those of the log."
+            return f"The prior generates tasks like {tasks}."
         expected = {name: float(np.median(self.drawn[name])) for name in self.doubts}
         more = {name: self.observed[name] > expected[name] for name in self.doubts}
         found = [
@@ -93,7 +97,7 @@ class PredictiveCheck(Tabular):
             f"{expected[name]:.3g})"
             for name in self.doubts
         ]
-        text = f"The log has {', and '.join(found)}."
+        text = f"{have} {', and '.join(found)}."
         several = self.observed["between arms"] > 0.0
         if several and more.get("between tasks") and not more.get("between arms"):
             text += (

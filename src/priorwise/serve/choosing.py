@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from typing import Final, Protocol, TypeAlias, final
+from typing import Final, Protocol, Self, TypeAlias, final
 
 import numpy as np
 from msgspec import Struct
@@ -54,6 +54,9 @@ class LivePrior(Prior, Protocol):
 
     def belief_given(self, statistics: PerTask) -> Belief:
         """Return what the statistics of tasks leave to believe."""
+
+    def replaced(self, **parameters: object) -> Self:
+        """Return the prior with other parameters."""
 
     def to_json(self) -> str:
         """Return the prior as JSON."""
@@ -347,6 +350,11 @@ def _rows(belief: Belief, most: int) -> int:
 def has_features(prior: LivePrior) -> bool:
     """Whether decisions need a context."""
     return getattr(prior, "contexts", None) is not None
+
+
+def dim_of(prior: LivePrior) -> int:
+    """Return how many features an arm has, 0 without features."""
+    return int(getattr(prior, "dim", 0)) if has_features(prior) else 0
 
 
 def names_of(prior: LivePrior) -> tuple[str, ...] | None:

@@ -22,7 +22,7 @@ from priorwise.families.registry import ask
 from priorwise.serve import table, types
 from priorwise.serve.ahead import ROUNDS, Ahead, too_busy
 from priorwise.serve.bridge import Bridge
-from priorwise.serve.choosing import LivePrior, Shares, has_features
+from priorwise.serve.choosing import LivePrior, Shares, dim_of, has_features
 from priorwise.serve.errors import NotFound
 from priorwise.serve.export import tables, write_log
 from priorwise.serve.folding import fold_of
@@ -414,9 +414,7 @@ class Decider:
         self, *, closed: bool | None = None, outstanding: bool = False
     ) -> Iterator[pa.Table]:
         """Return the same as Arrow tables, some tasks each."""
-        prior, version = self.prior(), self.version
-        dim = int(getattr(prior, "dim", 0) or 0) if has_features(prior) else 0
-        binary = self.operations.fold(version).binary
+        dim, binary = dim_of(self.prior()), self.operations.fold(self.version).binary
         return tables(self.store, closed=closed, outstanding=outstanding, dim=dim, binary=binary)
 
     def refit(self, family: str = "auto", *, seed: int, accept: Accept = "ask") -> Proposal:

@@ -8,10 +8,16 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from threading import get_ident
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from priorwise.core.files import file_path
 from priorwise.serve.rows import Decided, Event, Task
+from priorwise.serve.stores.store import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LogRow = dict[str, Any]  # by column
 
 ROWS: Final = 50_000
 """Rows that are written at a time."""
@@ -28,7 +34,7 @@ def log_rows(
     *,
     outstanding: bool = False,
     binary: bool = False,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[LogRow]:
     """Rows of one task; with ``outstanding`` also those of decisions whose reward is not known."""
     settled = {each.step: each for each in events if each.step is not None}
     shared = {"task": task.name, "version": task.version, "closed": task.closed is not None}
@@ -76,15 +82,15 @@ def log_rows(
 
 
 def tables(
-    store: Any,
+    store: Store,
     *,
     closed: bool | None = None,
     outstanding: bool = False,
     dim: int = 0,
     binary: bool = False,
-) -> Iterator[Any]:
+) -> Iterator[pa.Table]:
     """Arrow tables of the log, some rows each, tasks in the order in which they were opened."""
-    rows: list[dict[str, Any]] = []
+    rows: list[LogRow] = []
     for task, decisions, events in store.rows():
         if closed is not None and (task.closed is not None) != closed:
             continue
@@ -95,7 +101,7 @@ def tables(
     yield _table(rows, dim)
 
 
-def _table(rows: list[dict[str, Any]], dim: int) -> Any:
+def _table(rows: list[LogRow], dim: int) -> pa.Table:
     import pyarrow as pa
 
     text, number, whole = pa.string(), pa.float64(), pa.int64()
@@ -117,7 +123,7 @@ def _table(rows: list[dict[str, Any]], dim: int) -> Any:
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def write_log(path: str | os.PathLike[str], parts: Iterator[Any]) -> int:
+def write_log(path: str | os.PathLike[str], parts: Iterator[pa.Table]) -> int:
     """Write the log as Parquet, or as CSV where the name says so; the file appears when whole.
     Returns the number of rows.
     """
@@ -133,7 +139,7 @@ def write_log(path: str | os.PathLike[str], parts: Iterator[Any]) -> int:
     return rows
 
 
-def _write(path: Path, as_csv: bool, parts: Iterator[Any]) -> int:
+def _write(path: Path, as_csv: bool, parts: Iterator[pa.Table]) -> int:
     import pyarrow.csv
     import pyarrow.parquet
 

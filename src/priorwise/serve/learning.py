@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Literal, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import numpy as np
 
@@ -15,9 +15,20 @@ from priorwise.core.estimates import Estimate
 from priorwise.core.protocols import for_arms
 from priorwise.families.registry import ask
 from priorwise.serve import types
-from priorwise.serve.choosing import has_features
+from priorwise.serve.choosing import dim_of
 from priorwise.serve.errors import Refused
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from priorwise.advise import Backtest
+    from priorwise.core.types import FloatArray
+    from priorwise.logs import LogFit
+    from priorwise.serve.choosing import LivePrior
+    from priorwise.serve.decider import Decider
+    from priorwise.serve.rows import Task
+
+Columns = dict[str, Any]  # options of those who read a log
 OnSchedule = Literal["ask", "better"]
 Accept = Literal["ask", "better", "always"]
 
@@ -58,8 +69,8 @@ class Proposal:
     """A prior that was fitted on closed tasks: its version, the fit, and what a backtest says."""
 
     version: int
-    fit: Any  # LogFit
-    backtest: Any  # Backtest, None where it could not be made
+    fit: LogFit
+    backtest: Backtest | None  # None where it could not be made
     gain: Estimate | None  # reward of a task, of the proposed prior over that in use
     why_not: str  # why there is no backtest; "" where there is one
     accepted: bool
@@ -88,7 +99,7 @@ class Proposal:
         return "\n".join(lines)
 
 
-def refit(decider: Any, family: str = "auto", *, seed: int, accept: Accept = "ask") -> Proposal:
+def refit(decider: Decider, family: str = "auto", *, seed: int, accept: Accept = "ask") -> Proposal:
     """Fit the prior on the closed tasks of a decider's store, and propose it with its backtest."""
     import pyarrow as pa
 
@@ -129,24 +140,24 @@ def refit(decider: Any, family: str = "auto", *, seed: int, accept: Accept = "as
     return made
 
 
-def closed_log(decider: Any) -> tuple[Any, int]:
+def closed_log(decider: Decider) -> tuple[pa.Table, int]:
     """The log of closed tasks as one Arrow table, and how many features it has."""
     import pyarrow as pa
     import pyarrow.compute
 
-    dim = int(decider.prior().dim) if has_features(decider.prior()) else 0
+    dim = dim_of(decider.prior())
     return pa.concat_tables(decider.tables(closed=True)), dim
 
 
-def _columns(log: Any, contextual: int) -> dict[str, Any]:
-    named: dict[str, Any] = {"task": "task", "action": "action", "reward": "reward"}
+def _columns(log: pa.Table, contextual: int) -> Columns:
+    named: Columns = {"task": "task", "action": "action", "reward": "reward"}
     named["time"] = "none"  # all closed tasks count alike
     if contextual:
         return named | {"context": [f"x{k}" for k in range(contextual)]}
     return named | {"pulls": "pulls", "squares": "squares"}
 
 
-def _dates(log: Any) -> dict[str, str]:
+def _dates(log: pa.Table) -> dict[str, str]:
     import pyarrow.compute as pc
 
     ends = pc.min_max(log["time"]).as_py()
@@ -154,8 +165,8 @@ def _dates(log: Any) -> dict[str, str]:
 
 
 def _backtested(
-    decider: Any, log: Any, fit: Any, seed: int, columns: dict[str, Any]
-) -> tuple[Any, Estimate | None, str]:
+    decider: Decider, log: pa.Table, fit: LogFit, seed: int, columns: Columns
+) -> tuple[Backtest | None, Estimate | None, str]:
     """Replay the later half of the tasks with what the earlier half taught and with the prior in
     use.
     """
@@ -180,7 +191,9 @@ def _backtested(
         return None, None, str(error)
 
 
-def _in_order(log: Any, prior: Any, arms: tuple[str, ...] | None) -> tuple[Any, Any]:
+def _in_order(
+    log: pa.Table, prior: LivePrior, arms: tuple[str, ...] | None
+) -> tuple[pa.Table, LivePrior]:
     """Number the arms of a log and of the prior in use, so that sorting them by name, as a backtest
     does, leaves the order that the prior has them in.
     """
@@ -193,7 +206,7 @@ def _in_order(log: Any, prior: Any, arms: tuple[str, ...] | None) -> tuple[Any, 
     return log, prior.replaced(names=[*numbers.values()]) if named else prior
 
 
-def _typical(log: Any, horizon: int) -> int:
+def _typical(log: pa.Table, horizon: int) -> int:
     """Pulls of a typical task, at most the horizon: recorded rewards have to last."""
     import pyarrow.compute as pc
 
@@ -238,7 +251,7 @@ class LiveAlarm:
         return self.said
 
 
-def alarm_of(decider: Any, *, seed: int, level: float = 0.01) -> LiveAlarm:
+def alarm_of(decider: Decider, *, seed: int, level: float = 0.01) -> LiveAlarm:
     """Judge the closed tasks of the version in use."""
     from priorwise.logs.fitting import fit_prior
 
@@ -250,7 +263,7 @@ def alarm_of(decider: Any, *, seed: int, level: float = 0.01) -> LiveAlarm:
         for task, _, _ in decider.store.rows()
         if task.closed is not None and task.version == version and task.events
     ]
-    tasks.sort(key=lambda task: task.closed)
+    tasks.sort(key=lambda task: task.closed or 0.0)
     count = len(tasks)
     if contextual:
         return LiveAlarm(count, 0.0, level, "No alarm: tasks with contexts have none.")
@@ -294,7 +307,7 @@ def _parts(count: int) -> Iterator[tuple[int, int]]:
         start *= 2
 
 
-def _same_family(prior: Any) -> str:
+def _same_family(prior: LivePrior) -> str:
     from priorwise.families.registry import family_of
 
     family = family_of(prior)
@@ -304,13 +317,15 @@ def _same_family(prior: Any) -> str:
     return f"{family.name}{new}"
 
 
-def _array(names: list[str]) -> Any:
+def _array(names: list[str]) -> pa.Array:
     import pyarrow as pa
 
     return pa.array(names, pa.string())
 
 
-def _log_marginals(decider: Any, version: int, prior: Any, tasks: list[Any]) -> Any:
+def _log_marginals(
+    decider: Decider, version: int, prior: LivePrior, tasks: list[Task]
+) -> FloatArray:
     """Log likelihood of each task's rewards, ``(task,)``, under a prior, whose arms may stand in
     another order.
     """

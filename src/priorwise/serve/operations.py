@@ -141,7 +141,9 @@ class Operations:
                 entries -= oldest[1] ** 2
         return chooser
 
-    def _choice(self, task: Task, step: int, mask: Mask, context: Any) -> Choice:
+    def _choice(
+        self, task: Task, step: int, mask: Mask, context: list[list[float]] | None
+    ) -> Choice:
         """Choose the arm of a pull: now if that is brief, otherwise as computed ahead."""
         kind = task.version, len(task.arms)
         chooser = self._choosers.get(kind)
@@ -163,7 +165,9 @@ class Operations:
         """
         self._seconds[kind] = max(seconds, self._seconds.get(kind, 0.0) / 2.0)
 
-    def _computed_choice(self, task: Task, step: int, mask: Mask, context: Any) -> Choice:
+    def _computed_choice(
+        self, task: Task, step: int, mask: Mask, context: list[list[float]] | None
+    ) -> Choice:
         kind = task.version, len(task.arms)
 
         def work(then: Task, until: Until) -> Choice:

@@ -19,20 +19,26 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, final
+from typing import Final, final
 
 import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.estimates import Estimate, mean_estimate, percent
 from priorwise.core.frames import Table, Tabular
-from priorwise.core.protocols import MeanBelief, QuantileBelief, offers
+from priorwise.core.protocols import (
+    Belief,
+    Environment,
+    MeanBelief,
+    QuantileBelief,
+    ValuedEnvironment,
+)
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.figures.style import Picture
 from priorwise.serve import types
-from priorwise.serve.choosing import Chooser
+from priorwise.serve.choosing import Chooser, LivePrior
 from priorwise.serve.rows import Task
 
 DRAWS: Final = 8192
@@ -247,14 +253,14 @@ def _advice(summary: Summary) -> str:
     )
 
 
-def tolerance_of(prior: Any, seed: int) -> float:
+def tolerance_of(prior: LivePrior, seed: int) -> float:
     """Return a twentieth of what the best arm has beyond an average one, by the prior."""
     rng = Streams(seed, np.arange(TASKS, dtype=np.uint64)).at(Purpose.ENVIRONMENT, 0)
     values = _values(prior.sample(rng, TASKS))
     return float(SHARE * (values.max(axis=1) - values.mean(axis=1)).mean())
 
 
-def stopping_of(chooser: Any, seed: int, tolerance: float) -> Stopping:
+def stopping_of(chooser: Chooser, seed: int, tolerance: float) -> Stopping:
     """Play tasks of the prior with the policy, and count how often the rule stops them.
 
     The rule is that of a summary: the same leader, and a loss from as many posterior draws. A look
@@ -309,15 +315,16 @@ def stopping_of(chooser: Any, seed: int, tolerance: float) -> Stopping:
 
 
 def _leads(
-    belief: Any, draws: int, seen: Seen, rng: Stream
+    belief: Belief, draws: int, seen: Seen, rng: Stream
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return each task's leader, the expected loss of playing it, and the error of that loss."""
     values = belief.sample(rng, draws, seen)
-    mean = belief.mean(seen) if offers(belief, MeanBelief) else values.mean(axis=1)
+    mean = belief.mean(seen) if isinstance(belief, MeanBelief) else values.mean(axis=1)
     leader = np.argmax(mean, axis=1)
     ahead = values.max(axis=2) - np.take_along_axis(values, leader[:, None, None], axis=2)[..., 0]
     return leader, ahead.mean(axis=1), ahead.std(axis=1) / np.sqrt(draws)
 
 
-def _values(environment: Any) -> FloatArray:
-    return np.asarray(environment.values(None))
+def _values(environment: Environment) -> FloatArray:
+    assert isinstance(environment, ValuedEnvironment)
+    return environment.values(None)

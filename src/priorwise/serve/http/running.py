@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from priorwise.core.protocols import Policy
 from priorwise.core.refusals import refused
 from priorwise.families.registry import families
-from priorwise.serve.choosing import LivePrior, has_features
+from priorwise.serve.choosing import LivePrior, dim_of, has_features
 from priorwise.serve.decider import Decider
 from priorwise.serve.http.limits import Limits
 from priorwise.serve.http.logs import Log, take_over
@@ -102,8 +102,7 @@ def warmed(decider: Decider) -> None:
             prior, o.policy, horizon=o.horizon, seed=o.seed, propensities=o.propensities,
             floor=o.shares.floor, control=control,
         ) as trial:  # fmt: skip
-            dim = getattr(prior, "dim", 1)
-            context = np.zeros((prior.arms, dim)) if has_features(prior) else None
+            context = np.zeros((prior.arms, dim_of(prior))) if has_features(prior) else None
             for _ in range(2):
                 made = trial.decide("warm", ("a", "b") if arms is None else None, context)
                 trial.reward(made.token, 0.0)

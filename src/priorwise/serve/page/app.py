@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Final, final
 from urllib.parse import parse_qs, quote
 
 from markupsafe import Markup
@@ -17,14 +17,16 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from priorwise.core.frames import Table
 from priorwise.figures.pages import CSS
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.http.limits import Tries
 from priorwise.serve.http.waiting import Few
 from priorwise.serve.page import views
-from priorwise.serve.page.data import Watch
-from priorwise.serve.page.reading import Service
-from priorwise.serve.page.session import COOKIE, HOURS, LONGEST_KEY, Sessions
+from priorwise.serve.page.data import Shown, Watch
+from priorwise.serve.page.session import COOKIE, HOURS, LONGEST_KEY, Service, Sessions
+
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 FOLDER: Final = "/watch"
 HERE: Final = Path(__file__).parent
@@ -65,7 +67,7 @@ def routes(service: Service, *, fresh: float | None = None) -> list[Route]:
         "/picture.svg": page.picture,
         "/table.csv": page.table,
     }
-    anybody: dict[str, Callable[[Request], Any]] = {
+    anybody: dict[str, Callable[[Request], Response]] = {
         "/login": page.login,
         "/style.css": page.style,
         "/live.js": page.script,
@@ -97,9 +99,9 @@ class _Page:
     @property
     def open(self) -> bool:
         """Whether nobody needs a key."""
-        return bool(getattr(self.service, "open", False))
+        return self.service.open
 
-    def guarded(self, make: Callable[[Request], Response]) -> Callable[[Request], Any]:
+    def guarded(self, make: Callable[[Request], Response]) -> Endpoint:
         """Let only readers who have logged in see a page; others are sent to log in."""
 
         async def answer(request: Request) -> Response:
@@ -112,10 +114,7 @@ class _Page:
             except Unavailable as error:
                 return self._sorry(503, f"The service cannot show this now: {error.public}.")
             except Exception as error:
-                report = getattr(self.service, "bug", None)
-                if report is None:
-                    raise
-                report(error, "page")
+                self.service.bug(error, "page")
                 return self._sorry(500, "An error of the service itself: its log has more.")
             if request.url.path.endswith((".part", ".svg", ".csv")):
                 return _answer("log in first", 401, kind="text/plain; charset=utf-8")
@@ -227,13 +226,15 @@ class _Page:
 
     # -- pictures and tables
 
-    def _shown(self, request: Request) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
+    def _shown(
+        self, request: Request
+    ) -> tuple[tuple[str, ...], dict[str, Shown], dict[str, Table]]:
         """Return the key of what is asked for, its pictures and its other tables."""
         asked = request.query_params
         kind = asked.get("of")
         if kind == "overview":
             view = self.watch.overview()
-            return ("overview", view.number), view.shown, {"health": view.health}
+            return ("overview", view.at), view.shown, {"health": view.health}
         if kind == "task" and (task := self.watch.task(asked.get("name", ""))) is not None:
             return ("task", task.task.name, task.key), task.shown, {"latest": task.latest}
         if kind == "prior" and (wanted := _version(request)) is not False:

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import Any, Final, NamedTuple, final
+from dataclasses import dataclass, replace
+from typing import Final, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 from markupsafe import Markup
 from scipy.special import ndtr
 
 from priorwise.advise.choices import Ratio, Uniform
-from priorwise.core import validation
+from priorwise.core.errors import printable
 from priorwise.core.estimates import percent, plus_minus
 from priorwise.core.frames import Table
-from priorwise.core.protocols import MeanBelief, QuantileBelief, for_arms, offers
+from priorwise.core.protocols import MeanBelief, QuantileBelief, for_arms
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.figures import live
@@ -29,11 +28,17 @@ from priorwise.figures.fit import fit_figure, prior_table
 from priorwise.figures.predictive import predictive_figure
 from priorwise.figures.style import Picture
 from priorwise.logs.predictive import PredictiveCheck, predictive_check
-from priorwise.serve.choosing import has_features
-from priorwise.serve.page import reading, views
+from priorwise.serve.choosing import LivePrior, has_features, names_of
+from priorwise.serve.operations import Operations
+from priorwise.serve.page import views
+from priorwise.serve.page.session import Service
 from priorwise.serve.page.trails import Rewards, Trail, judged, rewards_of, uniform_estimate
-from priorwise.serve.rows import Decided, Event, Listed, Size, Task, Version
-from priorwise.serve.summary import summarised
+from priorwise.serve.rows import Decided, Event, Listed, Size, Task, Version, copied
+from priorwise.serve.stores.store import Session
+from priorwise.serve.summary import Summary, summarised
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 MOST_TASKS: Final = 2_000
 """Tasks whose rewards are summed up, the newest ones."""
@@ -78,6 +83,14 @@ class Shown:
     caption: str
     tables: Mapping[str, Table]
     draw: Callable[[float], Picture]
+
+
+class Log(NamedTuple):
+    """A task with all that happened in it."""
+
+    task: Task
+    decisions: list[Decided]
+    events: list[Event]
 
 
 class Alarm(NamedTuple):
@@ -136,13 +149,14 @@ class TaskView:
     horizon: int
     outstanding: int
     rewards: int
-    summary: Any  # None where values depend on a context that nobody has shown yet
+    summary: Summary | None  # None where values depend on a context that nobody has shown yet
     latest: Table
     shown: dict[str, Shown]
 
     @property
     def arm_rows(self) -> list[tuple[object, ...]]:
         """Write what is believed of each arm."""
+        assert self.summary is not None
         return [
             (
                 views.name(arm), views.number(pulls, 6), views.number(mean),
@@ -202,31 +216,68 @@ class _Kept:
 
 
 @final
-@dataclass(eq=False)
+class Cache(Generic[K, V]):
+    """The newest results, by what they depend on."""
+
+    def __init__(self, most: int) -> None:
+        """Keep so many."""
+        self._most, self._results = most, OrderedDict[K, V]()
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """Return a result, which is made where there is none."""
+        result = self._results.get(key)
+        if result is None:
+            result = self._results[key] = make()
+            if len(self._results) > self._most:
+                self._results.popitem(last=False)
+        return result
+
+
+@final
+class Aside(Generic[K, V]):
+    """Results that take a while, each worked out once, in a thread of its own."""
+
+    def __init__(self, name: str, wait: float) -> None:
+        """Wait so many seconds for a result that is not there yet."""
+        self._name, self._wait = name, wait
+        self._threads: dict[K, threading.Thread] = {}
+        self._results: dict[K, V] = {}
+
+    def get(self, key: K, work: Callable[[], V], failed: Callable[[str], V]) -> V | None:
+        """Return a result, None where it is being worked out; an error becomes one, too."""
+
+        def run() -> None:
+            try:
+                self._results[key] = work()
+            except Exception as error:  # it must not end the page, and is shown on it
+                self._results[key] = failed(printable(f"{type(error).__name__}: {error}"))
+
+        if key not in self._threads:
+            self._threads[key] = threading.Thread(target=run, name=self._name, daemon=True)
+            self._threads[key].start()
+        self._threads[key].join(self._wait)
+        return self._results.get(key)
+
+
+@final
 class Watch:
     """Reads a service for the page."""
 
-    service: Any
-    fresh: float = FRESH
-    budget: float = BUDGET
-    _lock: Any = field(default_factory=threading.RLock)
-    _trails: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
-    _chosen: Ratio = field(default_factory=Ratio)  # all decisions read so far
-    _rewarded: Ratio = field(default_factory=Ratio)  # those whose rewards came
-    _overview: tuple[float, Overview] | None = None
-    _size: tuple[float, Size] | None = None  # until when it holds
-    _views: OrderedDict[str, TaskView] = field(default_factory=OrderedDict)
-    _pictures: OrderedDict[tuple[Any, ...], bytes] = field(default_factory=OrderedDict)
-    _checks: dict[tuple[int, int], PredictiveCheck | str] = field(default_factory=dict)
-    _alarm: tuple[Any, float, Alarm] | None = None
-    _alarming: threading.Thread | None = None
-    _played: dict[tuple[int, int], threading.Thread] = field(default_factory=dict)
-    _unplayed: dict[tuple[int, int], str] = field(default_factory=dict)
-
-    @property
-    def decider(self) -> Any:
-        """Who decides."""
-        return self.service.decider
+    def __init__(self, service: Service, fresh: float = FRESH, budget: float = BUDGET) -> None:
+        """Nothing was read yet."""
+        self.service, self.decider = service, service.decider
+        self.fresh, self.budget = fresh, budget
+        self._lock = threading.RLock()
+        self._trails: dict[str, _Kept] = {}
+        self._chosen, self._rewarded = Ratio(), Ratio()  # all decisions, and those rewarded
+        self._overview: tuple[float, Overview] | None = None
+        self._size: tuple[float, Size] | None = None  # until when it holds
+        self._views = Cache[tuple[str, str], TaskView](VIEWS)
+        self._pictures = Cache[tuple[str, ...], bytes](CACHED)
+        self._checks = Cache[tuple[int, int], PredictiveCheck | str](CACHED)
+        self._alarms = Aside[tuple[int, int], Alarm]("priorwise-alarm", 0.2)
+        self._alarm: tuple[tuple[int, int], float, Alarm] | None = None
+        self._advice = Aside[tuple[int, int], str]("priorwise-advice", 0.5)
 
     # -- all tasks
 
@@ -241,55 +292,50 @@ class Watch:
 
     def _summed(self, before: Overview | None) -> Overview:
         decider = self.decider
-        store = decider.store
         names: list[str] = []
         read, began = 0, time.monotonic()
-        for row in store.tasks(most=MOST_TASKS):
+        for row in decider.store.tasks(most=MOST_TASKS):
             read += row.steps
             if names and read > MOST_DECISIONS:
                 break
             if row.name in self._trails or time.monotonic() - began < self.budget:
                 names.append(row.name)
                 self._extend(row)
-        for name in [each for each in self._trails if each not in set(names)]:
-            del self._trails[name]
-        pairs = [(self._trails[name].trail, self._trails[name].rewards) for name in names]
+        self._trails = {name: self._trails[name] for name in names}
+        pairs = [(kept.trail, kept.rewards) for kept in self._trails.values()]
         size = self._sized()
         uniform = uniform_estimate(pairs)
         chosen, rewarded = self._chosen, self._rewarded
-        health = health_of(pairs, decider.clock(), reading.counters(self.service))
-        decisions = sum(len(trail.rows) for trail, _ in pairs)
-        state = tuple((name, *self._trails[name].at) for name in names), size
+        health = health_of(pairs, decider.clock(), self.service.counters())
+        state = tuple((name, *kept.at) for name, kept in self._trails.items()), size
         number = hash(state) & 0xFFFFFFFF
-        if before is not None and before.number == number:
-            shown = before.shown
-        else:
-            shown = overview_shown(uniform, chosen, rewarded)
+        same = before is not None and before.number == number
         alarms = [
             self._prior_alarm(size.closed),
             Alarm(chosen.doubtful, "sample ratio", chosen.verdict()),
             Alarm(rewarded.doubtful, "rewards by arm", rewarded.verdict("rewarded")),
         ]
         return Overview(
-            number, size.open, size.closed, size.decisions, len(names), decisions,
-            sum(trail.batched for trail, _ in pairs), uniform, chosen, rewarded, health, alarms,
-            shown,
+            number, size.open, size.closed, size.decisions, len(names),
+            sum(len(trail.rows) for trail, _ in pairs), sum(trail.batched for trail, _ in pairs),
+            uniform, chosen, rewarded, health, alarms,
+            before.shown if same and before else overview_shown(uniform, chosen, rewarded),
         )  # fmt: skip
 
     def _sized(self) -> Size:
         """Count what the store holds; the longer that takes, the more seldom."""
         now = time.monotonic()
         if self._size is None or now > self._size[0]:
-            found = self.decider.store.size()
+            size = self.decider.store.size()
             took = time.monotonic() - now
-            self._size = now + took + 50.0 * took, found
+            self._size = now + took + 50.0 * took, size
         return self._size[1]
 
     def _extend(self, row: Listed) -> None:
         kept = self._trails.get(row.name)
         if kept is not None and kept.at == (row.steps, row.events):
             return
-        log = reading.log_of(self.decider.store, row.name)
+        log = self._log(row.name)
         assert log is not None
         operations = self.decider.operations
         trail = Trail(row.name) if kept is None else kept.trail
@@ -304,33 +350,30 @@ class Watch:
         self._chosen = judged(self._chosen, trail, new, shared=shared)
         if operations.missing == "leave out":  # with a default, which rewards come depends on them
             self._rewarded = judged(self._rewarded, trail, came, shared=shared)
-        at = (log.task.steps, log.task.events)
-        self._trails[row.name] = _Kept(trail, rewards, at)
+        self._trails[row.name] = _Kept(trail, rewards, (log.task.steps, log.task.events))
 
     def _prior_alarm(self, closed: int) -> Alarm:
         """Say whether recent tasks contradict the prior; fits are made aside."""
         key, now = (self.decider.version, closed), time.monotonic()
-        stale = self._alarm is None or (
-            self._alarm[0] != key and now - self._alarm[1] > ALARM_EVERY
-        )
-        running = self._alarming is not None and self._alarming.is_alive()
-        if stale and not running:
-
-            def work() -> None:
-                try:
-                    found = self.decider.alarm()
-                    told = Alarm(bool(found.raised), "prior", str(found))
-                except Exception as error:  # it must not end the page; who looks is told
-                    said = validation.printable(f"{type(error).__name__}: {error}")
-                    told = Alarm(False, "prior", f"Closed tasks cannot be compared: {said}")
-                self._alarm = key, time.monotonic(), told
-
-            self._alarming = threading.Thread(target=work, name="priorwise-alarm", daemon=True)
-            self._alarming.start()
-            self._alarming.join(0.2)
         if self._alarm is None:
-            return Alarm(False, "prior", "Closed tasks are being compared with the prior.")
-        return self._alarm[2]
+            waiting = "Closed tasks are being compared with the prior."
+            self._alarm = key, now, Alarm(False, "prior", waiting)
+        elif self._alarm[0] != key and now - self._alarm[1] > ALARM_EVERY:
+            self._alarm = key, now, self._alarm[2]
+        key, since, last = self._alarm
+
+        def work() -> Alarm:
+            alarm = self.decider.alarm()
+            return Alarm(alarm.raised, "prior", str(alarm))
+
+        alarm = self._alarms.get(
+            key,
+            work,
+            lambda said: Alarm(False, "prior", f"Closed tasks cannot be compared: {said}"),
+        )
+        if alarm is not None:
+            self._alarm = key, since, alarm
+        return alarm or last
 
     def found(
         self, words: str, closed: bool | None, after: str | None
@@ -357,64 +400,68 @@ class Watch:
     def _leading(self, rows: list[Listed]) -> list[tuple[Listed, tuple[str, float]]]:
         """Return the arm with the largest posterior mean of each task, and that mean."""
         operations = self.decider.operations
-        tasks = {each.name: each for each in reading.tasks_of(
-            self.decider.store, [row.name for row in rows]
-        )}  # fmt: skip
         groups: dict[tuple[int, int], list[Task]] = {}
-        for task in tasks.values():
+        for task in self._tasks([row.name for row in rows]):
             groups.setdefault((task.version, len(task.arms)), []).append(task)
-        found: dict[str, tuple[str, float]] = {}
+        leaders: dict[str, tuple[str, float]] = {}
         for (version, width), group in groups.items():
             chooser = operations.chooser(version, width)
             if has_features(chooser.prior):
                 continue
-            names = getattr(chooser.prior, "names", None)
-            states = [each.state for each in group]
-            belief = chooser.prior.belief_given(chooser.fold.statistics(states, names))
-            if not offers(belief, MeanBelief):
+            belief = chooser.belief(*(task.state for task in group))
+            if not isinstance(belief, MeanBelief):
                 continue
             means = belief.mean(Seen(1, operations.horizon, width))
             for task, mean in zip(group, means, strict=True):
                 best = int(np.argmax(mean))
-                found[task.name] = (task.arms[best], float(mean[best]))
-        return [(row, found.get(row.name, ("", float("nan")))) for row in rows]
+                leaders[task.name] = (task.arms[best], float(mean[best]))
+        return [(row, leaders.get(row.name, ("", float("nan")))) for row in rows]
+
+    def _tasks(self, names: list[str]) -> list[Task]:
+        """Return tasks as they stand."""
+
+        def read(session: Session) -> list[Task]:
+            rows = (session.task(name) for name in names)
+            return [copied(row) for row in rows if row is not None]
+
+        return self.decider.store.look(read)
+
+    def _log(self, name: str) -> Log | None:
+        """Return a task with its log."""
+
+        def read(session: Session) -> Log | None:
+            task = session.task(name)
+            if task is None:
+                return None
+            return Log(copied(task), session.decisions(name), session.events(name))
+
+        return self.decider.store.look(read)
 
     # -- one task
 
     def task(self, name: str) -> TaskView | None:
         """Look at one task."""
-        found = reading.tasks_of(self.decider.store, [name])
-        if not found:
-            return None
-        with self._lock:
-            before = self._views.get(name)
-        if before is not None and before.key == _key(found[0]):
-            return before
-        log = reading.log_of(self.decider.store, name)
+        tasks = self._tasks([name])
+        log = self._log(name) if tasks else None
         if log is None:
             return None
-        view = self._viewed(log)
-        if view.summary is None or view.summary.advice != WAITING:
-            with self._lock:
-                self._views[name] = view
-                while len(self._views) > VIEWS:
-                    self._views.popitem(last=False)
-        return view
+        key = (name, _key(tasks[0]))
+        if self._advised(log.task) == WAITING:  # which is not kept
+            return self._viewed(log)
+        return self._views.get(key, lambda: self._viewed(log))
 
-    def _viewed(self, log: reading.Log) -> TaskView:
+    def _viewed(self, log: Log) -> TaskView:
         operations = self.decider.operations
         task = log.task
-        settled = {each.step for each in log.events if each.step is not None}
-        single = [each for each in log.decisions if each.counts is None]
-        outstanding = sum(each.step not in settled for each in single)
-        context = next((e.context for e in reversed(single) if e.context is not None), None)
+        settled = {event.step for event in log.events if event.step is not None}
+        single = [row for row in log.decisions if row.counts is None]
+        outstanding = sum(row.step not in settled for row in single)
+        context = next((row.context for row in reversed(single) if row.context is not None), None)
         summary = self._summary(task, context)
-        rewards = sum(each.kind == "reward" for each in log.events)
+        rewards = sum(event.kind == "reward" for event in log.events)
         shown: dict[str, Shown] = {}
         if summary is not None:
-            arms = dict(summary.table())
-            hills = densities(operations, task, context)
-            shown |= task_shown(arms, hills)
+            shown |= task_shown(summary.table(), densities(operations, task, context))
         played = allocation(task, log.decisions, log.events)
         if played["step"]:
             shown["allocation"] = Shown(
@@ -426,66 +473,67 @@ class Watch:
             latest(task, log.decisions, log.events), shown,
         )  # fmt: skip
 
-    def _summary(self, task: Task, context: Any) -> Any:
-        """Say where a task stands; None where values depend on a context that is not known.
-
-        The first one under a prior takes seconds: until it is there, all but the advice is told.
-        """
-        decider = self.decider
-        chooser = decider.operations.chooser(task.version, len(task.arms))
+    def _summary(self, task: Task, context: list[list[float]] | None) -> Summary | None:
+        """Say where a task stands; None where values depend on a context that is not known."""
+        chooser = self.decider.operations.chooser(task.version, len(task.arms))
         if has_features(chooser.prior):
-            return None if context is None else decider.summary(task.name, context)
-        key = (task.version, len(task.arms))
-        with self._lock:
-            work = self._played.get(key)
-            if work is None:
-                work = threading.Thread(
-                    target=self._play, args=(key, task.name), name="priorwise-advice", daemon=True
-                )
-                self._played[key] = work
-                work.start()
-        work.join(0.5)
-        if not work.is_alive() and key not in self._unplayed:
-            return decider.summary(task.name)
-        told = summarised(chooser, task, decider.operations.seed, None)
-        return replace(told, advice=self._unplayed.get(key, WAITING))
+            return None if context is None else self.decider.summary(task.name, context)
+        advice = self._advised(task)
+        if not advice:
+            return self.decider.summary(task.name)
+        return replace(summarised(chooser, task, self.decider.operations.seed, None), advice=advice)
 
-    def _play(self, key: tuple[int, int], name: str) -> None:
-        """Let the decider work out how good its advice is; what fails is told to who looks."""
-        try:
-            self.decider.summary(name)
-        except Exception as error:  # everything else of the page is right all the same
-            said = validation.printable(f"{type(error).__name__}: {error}")
-            self._unplayed[key] = f"There is no advice to stop under this prior ({said})."
+    def _advised(self, task: Task) -> str:
+        """Return what stands in place of advice to stop, "" where there is advice. The first one
+        under a prior takes seconds.
+        """
+        if has_features(self.decider.prior(task.version)):
+            return ""
+
+        def work() -> str:
+            self.decider.summary(task.name)
+            return ""
+
+        text = self._advice.get(
+            (task.version, len(task.arms)), work,
+            lambda said: f"There is no advice to stop under this prior ({said}).",
+        )  # fmt: skip
+        return WAITING if text is None else text
 
     # -- the prior
 
     def prior(self, wanted: int | None) -> PriorView | None:
         """Look at a version of the prior, by default the one that new tasks start with."""
-        versions = list(self.decider.versions())
-        current = self.decider.version
+        versions, current = self.decider.versions(), self.decider.version
         number = current if wanted is None else wanted
-        mine = next((each for each in versions if each.number == number), None)
+        mine = next((row for row in versions if row.number == number), None)
         if mine is None:
             return None
         prior = self.decider.prior(number)
-        running: dict[int, int] = {}
-        ended: list[str] = []
-        for row in islice(reading.every_row(self.decider.store), SCANNED):
-            if row.closed is None:
-                running[row.version] = running.get(row.version, 0) + 1
-            elif row.version == number and row.events and len(ended) < CHECKED:
-                ended.append(row.name)
+        rows = self.decider.store.tasks(most=SCANNED)
+        running = Counter(row.version for row in rows if row.closed is None)
+        ended = [
+            row.name
+            for row in rows
+            if row.closed is not None and row.version == number and row.events
+        ][:CHECKED]
         check = self._checked(number, prior, ended)
-        told = prior_table(prior)
-        title = f"Prior, version {number}"
+        beliefs = prior_table(prior)
         shown = {
             "prior": Shown(
                 "What is believed before the first pull",
                 "The mean reward of each arm in a new task",
-                {"prior": told}, lambda width: _drawn(lambda: fit_figure(prior, [], title, width)),
+                {"prior": beliefs},
+                lambda width: _drawn(
+                    lambda: fit_figure(prior, [], f"Prior, version {number}", width)
+                ),
             )
-        }  # fmt: skip
+        }
+        text = (
+            check
+            if isinstance(check, str)
+            else check.verdict_on("the closed ones", "Closed tasks have")
+        )
         if isinstance(check, PredictiveCheck):
             shown["predictive"] = Shown(
                 "Do closed tasks look like that?",
@@ -495,17 +543,12 @@ class Watch:
                     lambda: predictive_figure(check.observed, check.drawn, CHECK, width)
                 ),
             )
-        said = check.verdict if isinstance(check, PredictiveCheck) else check
         return PriorView(
             mine, versions, current, running, f"{number}-{len(ended)}",
-            check if isinstance(check, PredictiveCheck) else None,
-            said.replace("like those of the log", "like the closed ones").replace(
-                "The log has", "Closed tasks have"
-            ),
-            shown,
+            check if isinstance(check, PredictiveCheck) else None, text, shown,
         )  # fmt: skip
 
-    def _checked(self, number: int, prior: Any, names: list[str]) -> PredictiveCheck | str:
+    def _checked(self, number: int, prior: LivePrior, names: list[str]) -> PredictiveCheck | str:
         """Compare closed tasks with the prior that they ran with."""
         if has_features(prior):
             return "Tasks with contexts have no predictive check."
@@ -514,42 +557,32 @@ class Watch:
                 f"{len(names)} closed tasks under this version so far: the predictive check needs "
                 f"{FEWEST}."
             )
-        key = (number, len(names))
         with self._lock:
-            if key not in self._checks:
-                self._checks[key] = self._compared(number, prior, names)
-            return self._checks[key]
+            return self._checks.get(
+                (number, len(names)), lambda: self._compared(number, prior, names)
+            )
 
-    def _compared(self, number: int, prior: Any, names: list[str]) -> PredictiveCheck | str:
-        tasks = reading.tasks_of(self.decider.store, names)
+    def _compared(self, number: int, prior: LivePrior, names: list[str]) -> PredictiveCheck | str:
+        tasks = self._tasks(names)
         fold = self.decider.operations.fold(number)
-        widths = np.array([len(each.arms) for each in tasks])
+        widths = np.array([len(task.arms) for task in tasks])
         most = int(widths.max())
         states = [
-            each.state if len(each.arms) == most else fold.grown(each.state, most) for each in tasks
+            task.state if len(task.arms) == most else fold.grown(task.state, most) for task in tasks
         ]
-        whole = for_arms(prior, most)
-        statistics = fold.statistics(states, getattr(whole, "names", None))
+        statistics = fold.statistics(states, names_of(for_arms(prior, most)))
         exists = np.arange(most)[None] < widths[:, None]
-        seed = self.decider.operations.seed
         try:
-            return predictive_check(prior, statistics, exists, seed=seed)
+            return predictive_check(prior, statistics, exists, seed=self.decider.operations.seed)
         except (AttributeError, TypeError, ValueError) as error:
-            return f"This family has no predictive check ({validation.printable(str(error))})."
+            return f"This family has no predictive check ({printable(str(error))})."
 
     # -- pictures
 
-    def svg(self, key: tuple[Any, ...], shown: Shown, *, narrow: bool, dark: bool) -> bytes:
+    def svg(self, key: tuple[str, ...], shown: Shown, *, narrow: bool, dark: bool) -> bytes:
         """Draw a picture, or take it from those that were drawn."""
-        whole = (*key, narrow)
-        with self._lock:
-            plain = self._pictures.get(whole)
-        if plain is None:
-            plain = shown.draw(live.NARROW if narrow else live.WIDE)["svg"]
-            with self._lock:
-                self._pictures[whole] = plain
-                while len(self._pictures) > CACHED:
-                    self._pictures.popitem(last=False)
+        width = live.NARROW if narrow else live.WIDE
+        plain = self._pictures.get((*key, str(narrow)), lambda: shown.draw(width)["svg"])
         return (live.dark(plain) or plain) if dark else plain
 
 
@@ -663,7 +696,7 @@ def task_shown(arms: Table, hills: Table) -> dict[str, Shown]:
     }
 
 
-def densities(operations: Any, task: Task, context: Any) -> Table:
+def densities(operations: Operations, task: Task, context: list[list[float]] | None) -> Table:
     """Density of each arm's mean reward: columns ``arm``, ``value`` and ``density``. Empty where a
     law has no density.
     """
@@ -672,14 +705,14 @@ def densities(operations: Any, task: Task, context: Any) -> Table:
     signal = None if context is None else np.asarray(context, dtype=np.float64)[None]
     seen = Seen(1, operations.horizon, len(task.arms), signal)
     levels = ndtr(np.linspace(-3.3, 3.3, POINTS))
-    if offers(belief, QuantileBelief):
+    if isinstance(belief, QuantileBelief):
         values = np.array([belief.quantile(float(level), seen)[0] for level in levels])
     else:
         rng = Streams(operations.seed, np.array([task.key], dtype=np.uint64))
         drawn = belief.sample(rng.at(Purpose.WORLD, 1), DRAWS, seen)[0]
         levels = ndtr(np.linspace(-2.4, 2.4, 25))  # draws say little beyond
         values = np.quantile(drawn, levels, axis=0)
-    out: dict[str, list[Any]] = {"arm": [], "value": [], "density": []}
+    out: dict[str, list[str | float]] = {"arm": [], "value": [], "density": []}
     for place, arm in enumerate(task.arms):
         x = values[:, place]
         step = np.diff(x)
@@ -713,7 +746,7 @@ def allocation(task: Task, decisions: list[Decided], events: list[Event]) -> Tab
             sums[arm] += count
         counts[at] = sums
     kept = np.unique(np.linspace(0, len(moves) - 1, min(MOMENTS, len(moves))).round().astype(int))
-    out: dict[str, list[Any]] = {"step": [], "arm": [], "pulls": []}
+    out: dict[str, list[str | float]] = {"step": [], "arm": [], "pulls": []}
     for at in kept.tolist() if moves else []:
         out["step"] += [moves[at][0]] * width
         out["arm"] += list(task.arms)
@@ -726,7 +759,7 @@ def latest(task: Task, decisions: list[Decided], events: list[Event], most: int 
     ``delay``.
     """
     known = {each.step: each for each in events if each.step is not None}
-    out: dict[str, list[Any]] = {
+    out: dict[str, list[str | float | None]] = {
         name: [] for name in ("step", "time", "arm", "propensity", "reward", "delay")
     }
     for row in reversed(decisions[-most:]):

@@ -14,10 +14,14 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Final, Protocol, final
 
 from priorwise.serve.values import SECRET, value_of
+
+if TYPE_CHECKING:
+    from priorwise.serve.decider import Decider
 
 COOKIE: Final = "priorwise_session"
 HOURS: Final = 8.0
@@ -27,16 +31,42 @@ READ: Final = 1.0
 """Seconds after which another wrong cookie makes us read the secret again."""
 
 
+class Service(Protocol):
+    """What the page needs of a service."""
+
+    open: bool
+    """Whether nobody needs a key."""
+
+    @property
+    def decider(self) -> Decider:
+        """Who decides."""
+
+    def scope_of(self, key: str) -> set[str] | None:
+        """Return what a key may do, None for one that there is not."""
+
+    def key_id(self, key: str) -> str | None:
+        """Return a name of a key from which nothing follows about it."""
+
+    def key_reads(self, name: str) -> bool:
+        """Whether the key of such a name is in use and may read."""
+
+    def counters(self) -> Mapping[str, int]:
+        """How often something was repeated since the process started."""
+
+    def bug(self, error: BaseException, route: str = "", /) -> object:
+        """Log an error of our own."""
+
+
 @final
 @dataclass(eq=False)
 class Sessions:
     """Makes and checks cookies for the readers of one service."""
 
-    service: Any
+    service: Service
     _secret: bytes = b""
     _read: float = -math.inf  # when the store was asked for it
     _ended: OrderedDict[str, float] = field(default_factory=OrderedDict)
-    _lock: Any = field(default_factory=threading.Lock)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def opened(self, key: str) -> str | None:
         """Return a cookie for a key that may read, None for any other."""
@@ -45,8 +75,7 @@ class Sessions:
         scopes = self.service.scope_of(key)
         if scopes is None or not READS & set(scopes):
             return None
-        named = getattr(self.service, "key_id", None)
-        owner = (named(key) if named is not None else None) or ""
+        owner = self.service.key_id(key) or ""
         content = f"{time.time() + 3600.0 * HOURS:.0f}~{secrets.token_urlsafe(12)}~{owner}"
         return f"{content}~{self._signed(content, self._kept())}"
 
@@ -61,8 +90,7 @@ class Sessions:
         with self._lock:
             if number in self._ended:
                 return False
-        reads = getattr(self.service, "key_reads", None)
-        if owner and reads is not None and not reads(owner):
+        if owner and not self.service.key_reads(owner):
             return False
         return float(ends) > time.time()
 
