@@ -129,7 +129,7 @@ class Client:
         says where it comes from.
         """
         content = msgspec.json.decode(prior.to_json())
-        return self._do(table.PROPOSE, types.Propose(content, dict(story or {})))
+        return self._do(table.PROPOSE, types.Propose(content, dict(story or {}))).version
 
     def replace_prior(self, prior: LivePrior, story: Mapping[str, Any] | None = None) -> int:
         """Let new tasks start with another prior; running ones keep theirs. Returns its version."""

@@ -7,7 +7,7 @@ from typing import Final
 from priorwise.core.errors import ArgumentError, printable
 from priorwise.core.refusals import refused
 from priorwise.serve.errors import Conflict, NotFound, Refused, TooLate, Unavailable
-from priorwise.serve.types import Problem
+from priorwise.serve.types import OneRewarded, Outcome, Problem
 
 LONGEST: Final = 1000
 """Letters of a message."""
@@ -49,3 +49,19 @@ def error_of(sent: Problem) -> Exception:
     """Return the exception that a decider would raise."""
     text = sent.message if sent.where is None else f"{sent.message} (at {sent.where})"
     return SENT.get(sent.code, ValueError)(text)
+
+
+def sent(outcomes: list[Outcome | Exception]) -> list[OneRewarded]:
+    """Return outcomes of several rewards as a service sends them."""
+    result = []
+    for place, outcome in enumerate(outcomes):
+        wrong = problem_of(outcome) if isinstance(outcome, Exception) else None
+        if wrong is not None and wrong.where is not None:
+            wrong = Problem(wrong.code, wrong.message, f"$.rewards[{place}]{wrong.where[1:]}")
+        result.append(OneRewarded(None if isinstance(outcome, Exception) else outcome, wrong))
+    return result
+
+
+def received(outcomes: list[OneRewarded]) -> list[Outcome | Exception]:
+    """Return the same with errors as a decider would raise them."""
+    return [each.outcome or error_of(each.error or Problem("", "")) for each in outcomes]

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeV
 from priorwise.core.serial import load_prior
 from priorwise.serve import types
 from priorwise.serve.errors import Conflict, NotFound, Refused, TooLate
+from priorwise.serve.many import DecisionList
 from priorwise.serve.operations import Operations
-from priorwise.serve.problems import error_of, problem_of
+from priorwise.serve.problems import received, sent
 from priorwise.serve.stores.store import Session
-from priorwise.serve.types import Answer, Outcome, Request, Scope
+from priorwise.serve.types import Answer, Request, Scope
 
 if TYPE_CHECKING:
     from priorwise.serve.decider import Decider
@@ -47,9 +48,10 @@ class Declared(Generic[P, Q, A]):
         parameters in its body, others have them in the path and in the query.
     answer
         What the service answers, where it is JSON.
-    wrap, unwrap
-        Make the answer from what a decider returns, and take it out again; None where they are
-        the same.
+    field
+        Of the answer, which holds what a decider returns; None where that is the answer itself.
+    convert
+        Makes what stands in that field, and what a decider returns of it.
     raises
         Errors of it, apart from those that all have.
 
@@ -61,9 +63,9 @@ class Declared(Generic[P, Q, A]):
         scope: Scope,
         address: str,
         answer: type[Answer] | None,
-        wrap: Callable[[A], Answer] | None = None,
-        unwrap: Callable[[Any], A] | None = None,  # of the class of the answer
+        field: str | None = None,
         raises: Sequence[type[Refused]] = (),
+        convert: tuple[Callable[[A], object], Callable[[Any], A]] | None = None,  # of the field
     ) -> None:
         assert isinstance(request, type)
         self.request: type[Request] = request
@@ -71,7 +73,7 @@ class Declared(Generic[P, Q, A]):
         self.parameters: Callable[P, Q] = request
         self.method, self.path = address.split()
         self.raises = tuple(raises)
-        self._wrap, self._unwrap = wrap, unwrap
+        self.field, self._convert = field, convert
 
     @property
     def has_body(self) -> bool:
@@ -80,10 +82,10 @@ class Declared(Generic[P, Q, A]):
 
     def wrap(self, value: A) -> Answer:
         """Return what the service answers."""
-        if self._wrap is not None:
-            return self._wrap(value)
-        assert isinstance(value, Answer)
-        return value
+        if isinstance(value, Answer):
+            return value
+        assert self.answer is not None
+        return self.answer(value if self._convert is None else self._convert[0](value))
 
     def joined(self, values: list[A]) -> A:
         """Return what several requests returned as one: lists follow each other."""
@@ -92,9 +94,10 @@ class Declared(Generic[P, Q, A]):
         result: Any = [each for part in values for each in part]  # type: ignore[attr-defined]
         return result
 
-    def unwrap(self, answer: Any) -> A:  # of the class of the answer
+    def unwrap(self, answer: Answer) -> A:
         """Return what a decider returns."""
-        result: A = answer if self._unwrap is None else self._unwrap(answer)
+        value: Any = answer if self.field is None else getattr(answer, self.field)
+        result: A = value if self._convert is None else self._convert[1](value)
         return result
 
 
@@ -118,13 +121,13 @@ class Operation(Declared[P, Q, A]):
         scope: Scope,
         address: str,
         answer: type[Answer],
-        wrap: Callable[[A], Answer] | None = None,
-        unwrap: Callable[[Any], A] | None = None,  # of the class of the answer
+        field: str | None = None,
         raises: Sequence[type[Refused]] = (),
+        convert: tuple[Callable[[A], object], Callable[[Any], A]] | None = None,  # of the field
         after: Callable[[Decider, A], None] | None = None,
     ) -> None:
         """``after`` is called once what it did is kept."""
-        super().__init__(request, scope, address, answer, wrap, unwrap, raises)
+        super().__init__(request, scope, address, answer, field, raises, convert)
         self.run, self.after = run, after
 
 
@@ -139,35 +142,13 @@ class Inquiry(Declared[P, Q, A]):
         scope: Scope,
         address: str,
         answer: type[Answer] | None,
-        wrap: Callable[[A], Answer] | None = None,
-        unwrap: Callable[[Any], A] | None = None,  # of the class of the answer
+        field: str | None = None,
         raises: Sequence[type[Refused]] = (),
         threads: Threads = "aside",
     ) -> None:
         """``threads``: where a service runs it."""
-        super().__init__(request, scope, address, answer, wrap, unwrap, raises)
+        super().__init__(request, scope, address, answer, field, raises)
         self.run, self.threads = run, threads
-
-
-def _wrapped(outcomes: list[Outcome | Exception]) -> types.AllRewarded:
-    result = []
-    for place, outcome in enumerate(outcomes):
-        if not isinstance(outcome, Exception):
-            result.append(types.OneRewarded(outcome))
-            continue
-        problem = problem_of(outcome)
-        assert problem is not None
-        where = problem.where and f"$.rewards[{place}]{problem.where[1:]}"
-        sent = types.Problem(problem.code, problem.message, where)
-        result.append(types.OneRewarded(error=sent))
-    return types.AllRewarded(result)
-
-
-def _unwrapped(answer: types.AllRewarded) -> list[Outcome | Exception]:
-    return [
-        each.outcome if each.outcome is not None else error_of(each.error or types.Problem("", ""))
-        for each in answer.outcomes
-    ]
 
 
 DECIDE: Final = Operation(
@@ -184,9 +165,9 @@ DECIDE_MANY: Final = Operation(
     "decide",
     "POST /v1/decide_many",
     types.Decisions,
-    lambda made: types.Decisions(list(made)),
-    lambda answer: answer.decisions,
+    "decisions",
     raises=[Conflict],
+    convert=(list, DecisionList),
 )
 REWARD: Final = Operation(
     types.Reward,
@@ -194,8 +175,7 @@ REWARD: Final = Operation(
     "reward",
     "POST /v1/reward",
     types.Rewarded,
-    types.Rewarded,
-    lambda answer: answer.outcome,
+    "outcome",
     raises=[NotFound, Conflict, TooLate],
 )
 REWARDS: Final = Operation(
@@ -204,8 +184,8 @@ REWARDS: Final = Operation(
     "reward",
     "POST /v1/rewards",
     types.AllRewarded,
-    _wrapped,
-    _unwrapped,
+    "outcomes",
+    convert=(sent, received),
 )
 ALLOCATE: Final = Operation(
     types.Allocate,
@@ -221,8 +201,7 @@ RECORD: Final = Operation(
     "reward",
     "POST /v1/record",
     types.Rewarded,
-    types.Rewarded,
-    lambda answer: answer.outcome,
+    "outcome",
     raises=[NotFound, Conflict],
 )
 TASKS: Final = Inquiry(
@@ -247,8 +226,7 @@ REPLAY: Final = Inquiry(
     "read",
     "GET /v1/tasks/{task}/replay",
     types.Replayed,
-    types.Replayed,
-    lambda answer: answer.differ,
+    "differ",
     raises=[NotFound],
     threads="summaries",
 )
@@ -258,8 +236,7 @@ CLOSE: Final = Operation(
     "decide",
     "POST /v1/tasks/{task}/close",
     types.Closed,
-    types.Closed,
-    lambda answer: answer.closed,
+    "closed",
     raises=[NotFound, Conflict],
     after=lambda decider, closed: decider.learn_if_due() if closed else None,
 )
@@ -269,8 +246,7 @@ DELETE: Final = Operation(
     "admin",
     "DELETE /v1/units/{unit}",
     types.Deleted,
-    types.Deleted,
-    lambda answer: answer.decisions,
+    "decisions",
     raises=[NotFound, Conflict],
 )
 PRIORS: Final = Inquiry(
@@ -283,12 +259,12 @@ PRIORS: Final = Inquiry(
 PROPOSE: Final = Inquiry(
     types.Propose,
     # starts with a brace: nothing that is read as the name of a file
-    lambda decider, asked: decider.propose(load_prior(json.dumps(asked.prior)), asked.story),
+    lambda decider, asked: types.Proposed(
+        decider.propose(load_prior(json.dumps(asked.prior)), asked.story), "proposed"
+    ),
     "admin",
     "POST /v1/priors",
     types.Proposed,
-    lambda version: types.Proposed(version, "proposed"),
-    lambda answer: answer.version,
 )
 ACCEPT: Final = Inquiry(
     types.Accept,

@@ -42,6 +42,8 @@ Scope = Literal["decide", "reward", "read", "admin"]
 """What a key may do; ``admin`` may do everything."""
 Outcome = Literal["counted", "repeated", "corrected"]
 
+Json = dict[str, Any]
+"""An object of JSON."""
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST)]
 Token = Annotated[str, Meta(min_length=1, max_length=600)]
 Arms = Annotated[Sequence[Name], Meta(min_length=1, max_length=1000)]
@@ -432,8 +434,8 @@ class ListPriors(Request):
 class Propose(Request):
     """Keep a prior, as ``prior.to_json()`` writes it, for somebody to accept."""
 
-    prior: dict[str, Any]  # JSON
-    story: dict[str, Any] | None = None  # JSON
+    prior: Json
+    story: Json | None = None
 
 
 class Accept(Request):
@@ -631,8 +633,8 @@ class Prior(Answer, frozen=True):
     current: bool
     made: float
     accepted: float | None
-    story: dict[str, Any]  # JSON
-    prior: dict[str, Any]  # JSON
+    story: Json
+    prior: Json
 
 
 class Priors(Answer, frozen=True):

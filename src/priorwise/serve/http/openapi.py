@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from priorwise.serve import types
 from priorwise.serve.http.errors import CODES
 from priorwise.serve.table import TABLE
+from priorwise.serve.types import Json
 
 JSON: Final = "application/json"
 PARQUET: Final = "application/vnd.apache.parquet"
@@ -36,7 +37,7 @@ SYSTEM: Final[dict[str, tuple[str, str, types.Scope | None, type[types.Answer] |
 def document() -> bytes:
     """Write the document as JSON."""
     kinds: set[type] = {types.Failed, types.Alive, types.Ready}
-    paths: dict[str, dict[str, Any]] = {}  # JSON
+    paths: dict[str, Json] = {}
     for name, each in TABLE.items():
         kinds |= {each.request} if each.has_body else set()
         kinds |= {each.answer} if each.answer is not None else set()
@@ -82,14 +83,14 @@ def _operation(
     answer: type[types.Answer] | None,
     kind: str,
     body: type[types.Request] | None = None,
-    parameters: list[dict[str, Any]] | None = None,  # JSON
+    parameters: list[Json] | None = None,
     statuses: set[int] | None = None,
-) -> dict[str, Any]:  # JSON
+) -> Json:
     good: Mapping[str, str] = {"type": "object" if kind == JSON else "string"}
     wanted = {422, 500, 503} | (statuses or set())  # 422: a query that the address does not know
     wanted |= {401, 403, 429} if scope is not None else set()
     wanted |= {400, 408, 413, 415} if body is not None else set()
-    result: dict[str, Any] = {
+    result: Json = {
         "operationId": name,
         "summary": summary,
         "security": [] if scope is None else [{"key": [scope]}],
@@ -108,10 +109,10 @@ def _operation(
     return result
 
 
-def _parameters(request: type[types.Request], path: str, has_body: bool) -> list[dict[str, Any]]:
+def _parameters(request: type[types.Request], path: str, has_body: bool) -> list[Json]:
     """Return what stands in the path and in the query, as JSON."""
     named = re.findall(r"{(\w+)}", path)
-    result: list[dict[str, Any]] = [
+    result: list[Json] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in named
     ]
@@ -123,7 +124,7 @@ def _parameters(request: type[types.Request], path: str, has_body: bool) -> list
     return result
 
 
-def _failed(status: int) -> dict[str, Any]:  # JSON
+def _failed(status: int) -> Json:
     return {
         "description": f"{CODES[status]}: the message says more.",
         "content": {JSON: {"schema": _ref(types.Failed)}},

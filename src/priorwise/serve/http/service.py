@@ -627,7 +627,7 @@ def _rewards(content: bytes) -> types.Rewards:
     return types.Rewards(rewards, raw.correct)
 
 
-def _query(row: Row, request: Request) -> dict[str, Any]:  # values of the request
+def _query(row: Row, request: Request) -> types.Json:
     """Return the fields that stand in the query."""
     text: bytes = request.scope["query_string"]
     if not text:
@@ -638,7 +638,7 @@ def _query(row: Row, request: Request) -> dict[str, Any]:  # values of the reque
         )
     except ValueError:
         raise HttpError(400, "the query is not UTF-8 text, or too long") from None
-    query: dict[str, Any] = dict(pairs)
+    query: types.Json = dict(pairs)
     fields = [each for each in row.request.__struct_fields__ if each not in request.path_params]
     for name in query:
         if row.has_body or name not in fields:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
 import numpy as np
@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from priorwise.core.frames import Table
+from priorwise.serve.types import Json
 
 EVERY: Final = 4
 """Seconds between looks."""
@@ -64,7 +65,7 @@ def number(value: float | None, digits: int = 3) -> str:
     return "" if value is None or value != value else f"{value:,.{digits}g}"
 
 
-def plain(value: Any) -> str:  # JSON
+def plain(value: object) -> str:
     """Write a value of a story."""
     if isinstance(value, str):
         return value[:2000]
@@ -73,7 +74,7 @@ def plain(value: Any) -> str:  # JSON
     return json.dumps(value, default=str)[:2000]
 
 
-def brief(story: Mapping[str, Any]) -> str:  # JSON
+def brief(story: Json) -> str:
     """Write a story in a line."""
     words = [f"{key} {plain(value)}" for key, value in list(story.items())[:3]]
     return ", ".join(words)[:160] or "given, not fitted here"

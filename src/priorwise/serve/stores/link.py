@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, final
 
 from priorwise.serve.rows import Decided, Event, Task
-from priorwise.serve.stores.schema import DECISION, EVENT, TASK, Row, Table
+from priorwise.serve.stores.schema import DECISION, EVENT, TASK, Row, Table, Value
 from priorwise.serve.stores.store import Wanted
 
 TASKS: Final = TASK.part(name for name in Task.__struct_fields__ if name != "places")
@@ -72,15 +72,15 @@ class Link(ABC):
     """Ends a statement whose tasks stay locked."""
 
     @abstractmethod
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> Cursor:
+    def execute(self, statement: str, values: Sequence[Value] = ()) -> Cursor:
         """Run a statement."""
 
     @abstractmethod
-    def list_of(self, names: Sequence[str]) -> list[Any]:
+    def list_of(self, names: Sequence[str]) -> list[Value]:
         """Return the values that stand for a list of names."""
 
     @abstractmethod
-    def list_of_pairs(self, pairs: Sequence[tuple[str, str | int]]) -> list[Any]:
+    def list_of_pairs(self, pairs: Sequence[tuple[str, str | int]]) -> list[Value]:
         """Return the values that stand for a list of pairs."""
 
     @abstractmethod
@@ -140,7 +140,7 @@ class Link(ABC):
 
     # -- what all have
 
-    def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+    def query(self, statement: str, values: Sequence[Value] = ()) -> list[Any]:
         """Return the rows that a statement finds."""
         return self.execute(statement, values).fetchall()
 

@@ -17,7 +17,7 @@ from priorwise.core.errors import ArgumentError
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.stores import schema
 from priorwise.serve.stores.link import NEW, Cursor, Link
-from priorwise.serve.stores.schema import TASK, Row, Table
+from priorwise.serve.stores.schema import TASK, Row, Table, Value
 from priorwise.serve.stores.sql import SqlStore
 
 try:
@@ -159,19 +159,15 @@ class _Link(Link):
             self._connection.close()
             raise
 
-    def _together(self) -> AbstractContextManager[Any]:
-        """Send statements without waiting for each, where the library can."""
-        return self._connection.pipeline() if psycopg.Pipeline.is_supported() else nullcontext()
-
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> Cursor:
+    def execute(self, statement: str, values: Sequence[Value] = ()) -> Cursor:
         """Run a statement."""
         return self._connection.execute(_marked(statement), values or None)
 
-    def list_of(self, names: Sequence[str]) -> list[Any]:
+    def list_of(self, names: Sequence[str]) -> list[Value]:
         """Return an array."""
         return [list(names)]
 
-    def list_of_pairs(self, pairs: Sequence[tuple[str, str | int]]) -> list[Any]:
+    def list_of_pairs(self, pairs: Sequence[tuple[str, str | int]]) -> list[Value]:
         """Return two arrays."""
         return [[name for name, _ in pairs], [key for _, key in pairs]]
 

@@ -20,6 +20,8 @@ from priorwise.core.errors import ArgumentError
 NEWEST: Final = 3
 """Number of the schema that this code reads and writes."""
 
+Value = str | int | float | bytes | list[str] | list[str | int] | None
+"""What a statement is given."""
 Row = Sequence[Any]  # of any values that a database has
 
 

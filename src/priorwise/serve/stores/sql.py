@@ -23,7 +23,7 @@ from priorwise.serve.ahead import CLIENT, Turns
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.rows import Decided, Event, Key, Listed, Size, Task, Version
 from priorwise.serve.stores.link import DECIDED, EVENTS, TASKS, Link, upsert
-from priorwise.serve.stores.schema import KEY, PRIOR, SETTINGS, TASK, VALUE
+from priorwise.serve.stores.schema import KEY, PRIOR, SETTINGS, TASK, VALUE, Value
 from priorwise.serve.stores.session import (
     LARGEST,
     Raced,
@@ -276,7 +276,7 @@ class SqlStore(ABC):
             finally:
                 link.rollback()
 
-    def _read(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+    def _read(self, statement: str, values: Sequence[Value] = ()) -> list[Any]:
         with self._reading() as link:
             return link.query(statement, values)
 

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.stores import schema
 from priorwise.serve.stores.link import NEW, Cursor, Link
-from priorwise.serve.stores.schema import TASK, Row, Table
+from priorwise.serve.stores.schema import TASK, Row, Table, Value
 from priorwise.serve.stores.sql import SqlStore
 
 PATIENCE: Final = 10.0
@@ -136,7 +137,7 @@ def _check(path: Path) -> None:
     if not head:
         return  # as a touch leaves it
     if not head.startswith(MAGIC):
-        raise ValueError(f"store: {where} is no SQLite database")
+        raise ArgumentError("store", f"{where} is no SQLite database")
     try:
         reader = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=PATIENCE)
         try:
@@ -147,9 +148,9 @@ def _check(path: Path) -> None:
     except sqlite3.OperationalError as error:
         raise Unavailable(f"store: {where} cannot be opened: {error}") from error
     except sqlite3.DatabaseError as error:
-        raise ValueError(f"store: {where} is damaged: {error}") from error
+        raise ArgumentError("store", f"{where} is damaged: {error}") from error
     if program != PROGRAM and (program or tables):
-        raise ValueError(f"store: {where} is an SQLite database of another program")
+        raise ArgumentError("store", f"{where} is an SQLite database of another program")
 
 
 def _upgrade(link: _Link, path: Path) -> None:
@@ -174,7 +175,7 @@ def _upgrade(link: _Link, path: Path) -> None:
     except sqlite3.OperationalError as error:
         raise Unavailable(f"store: {where} cannot be opened: {error}") from error
     except sqlite3.DatabaseError as error:
-        raise ValueError(f"store: {where} is damaged: {error}") from error
+        raise ArgumentError("store", f"{where} is damaged: {error}") from error
 
 
 @final
@@ -212,20 +213,20 @@ class _Link(Link):
             self._connection.close()
             raise
 
-    def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+    def query(self, statement: str, values: Sequence[Value] = ()) -> list[Any]:
         """Return the rows that a statement finds."""
         self._check()
         return super().query(statement, values)
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> Cursor:
+    def execute(self, statement: str, values: Sequence[Value] = ()) -> Cursor:
         """Run a statement."""
         return self._connection.execute(statement, values)
 
-    def list_of(self, names: Sequence[str]) -> list[Any]:
+    def list_of(self, names: Sequence[str]) -> list[Value]:
         """Return the names as JSON."""
         return [json.dumps(names)]
 
-    def list_of_pairs(self, pairs: Sequence[tuple[str, str | int]]) -> list[Any]:
+    def list_of_pairs(self, pairs: Sequence[tuple[str, str | int]]) -> list[Value]:
         """Return the pairs as JSON."""
         return [json.dumps(pairs)]
 
