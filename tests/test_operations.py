@@ -138,7 +138,7 @@ def test_values_are_found_by_their_earlier_names(store: Any, seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_client_has_what_a_decider_has(tmp_path: Path) -> None:
+def test_a_client_has_what_a_decider_has(tmp_path: Path, seed: int) -> None:
     service = started(tmp_path)
     with Client(service.url, service.keys["admin"]) as client:
         token = client.decide("t").token
@@ -157,7 +157,7 @@ def test_a_client_has_what_a_decider_has(tmp_path: Path) -> None:
         assert [row.task for row in client.tasks(closed=False, limit=5).tasks] == ["t"]
         assert not client.alarm().raised
         with pytest.raises(Conflict, match="20 closed tasks"):
-            client.refit(seed=0)
+            client.refit(seed=seed)
         assert pq.read_table(client.export(tmp_path / "log.parquet")).num_rows == 1
         assert pq.read_table(client.export(tmp_path / "no.parquet", closed=True)).num_rows == 0
         with pytest.raises(NotFound):
