@@ -23,8 +23,18 @@ from rich.table import Table
 
 GOALS: Final = {"backtest": 30.0, "certify": 30.0, "recommend": 60.0}
 """Seconds of the clock on two processors, for 2,000 tests, 5 arms and 1,000 pulls in 50 batches."""
-CLICKS: Final = ("beta:exchangeable", "logit-normal:exchangeable", "two of logit-normal")
-REAL: Final = ("gaussian:exchangeable", "normal-gamma:exchangeable")
+CLICKS: Final = (
+    "beta:exchangeable",
+    "logit-normal:exchangeable",
+    "two of beta",
+    "two of logit-normal",
+)
+REAL: Final = (
+    "gaussian:exchangeable",
+    "normal-gamma:exchangeable",
+    "two of gaussian",
+    "two of normal-gamma",
+)
 ROWS: Final = 100
 """Rewards of an arm in a log of real rewards, which needs a row for each."""
 CALL: Final = """

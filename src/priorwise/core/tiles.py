@@ -111,6 +111,13 @@ class FamilyTiles:
     count: Tile | None = None
     # the next signal, where actions influence it; its first row, the state, is logged
     move: Tile | None = None
+    # what mixtures of this family ask: ``sample`` from another of its ``sample_calls`` on, and how
+    # likely the next rewards are, or all that the belief has seen
+    sample_from: Tile | None = None
+    sample_calls: int = 1
+    predictive: Tile | None = None
+    evidence: Tile | None = None
+    draw_calls: int = 1  # requests to the stream that ``draw`` takes, however many draws there are
 
 
 @dataclass(frozen=True)

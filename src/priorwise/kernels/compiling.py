@@ -217,6 +217,7 @@ def caller(signature: Any) -> Any:
 # Signatures of the tile functions. p and n are a family's numbers and sizes; arrays are (row,
 # lane).
 SAMPLE = types.void(ROW, INTS, KEYS, ROWS)  # p, n, keys, environment
+SAMPLE_FROM = types.void(ROW, INTS, KEYS, I, ROWS)  # the same from some call on: before environment
 SIGNAL = types.void(ROW, INTS, KEYS, I, ROWS)  # p, n, keys, step, signal
 # p, n, keys, step, environment, actions, signal: the next one in its place, and what update needs
 MOVE = types.void(ROW, INTS, KEYS, I, ROWS, INTS, ROWS)
@@ -239,6 +240,9 @@ BEST_AFTER = types.void(ROW, INTS, ROWS, ROWS, ROWS, ROWS, ROWS)
 BEST_AFTER_PULLS = types.void(ROW, INTS, I, ROWS, ROWS, ROWS, ROWS, ROWS)
 # p, n, belief, signal, scratch, actions, rewards
 UPDATE = types.void(ROW, INTS, ROWS, ROWS, ROWS, INTS, ROW)
+# p, n, belief, scratch, actions, rewards, log density of these rewards
+PREDICTIVE = types.void(ROW, INTS, ROWS, ROWS, INTS, ROW, ROW)
+EVIDENCE = types.void(ROW, INTS, ROWS, ROWS, ROW)  # p, n, belief, scratch, log density of all seen
 CERTAIN = types.void(ROW, INTS, ROWS, ROW)  # p, n, belief, 1.0 where the belief has collapsed
 # p, n, keys, step, first call, k1, k2, belief, signal, mask, scratch; for each arm the sums of
 # values now and of best values ahead, and the sums of the absolute numbers that these are sums of,

@@ -175,7 +175,7 @@ def posterior_sampling(
                     store(sizes, place, load(sizes, place) + maximum(value, 0.0 - value))
     if masked:
         add_mask(values, mask, arms)
-    at = call_key(step, 1)
+    at = call_key(step, pn[4])
     if rule == SOFTMAX:
         weighted(values, arms, keys, at, actions)
     else:

@@ -92,7 +92,7 @@ def sampling_tiles(
     if callable(policy.rule):
         return None
     kind = {"max": kernels.MAX, "sum": kernels.SUM, "softmax": kernels.SOFTMAX}[policy.rule]
-    sizes = np.array([family.arms, policy.draws, kind, masked])
+    sizes = np.array([family.arms, policy.draws, kind, masked, family.draw_calls])
     once = policy.draws == 1
     return PolicyTiles(np.zeros(1), sizes, kernels.posterior_sampling, policy.uses, once)
 

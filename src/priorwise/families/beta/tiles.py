@@ -106,14 +106,27 @@ def beta_row(keys, slot, arm, work, out):
             out[lane] = one_beta(keys[lane] + slot, arm[0, lane], arm[1, lane])
 
 
-@tile(kinds.SAMPLE)
-def sample(p, n, keys, environment):
-    """Draw each arm's success probability from the prior."""
-    at = call_key(0, 0)
-    rows, work = np.empty((ROWS_PER_ARM, LANES)), np.empty((2, LANES))
+@inline
+def sampled(p, n, keys, call, rows, work, environment):
+    """Draw each arm's success probability."""
+    at = call_key(0, call)
     for arm in range(n[At.ARMS]):
         prior_rows(p, n, arm, rows)
         beta_row(keys, slot_key(at, 0, arm), rows, work, environment[arm])
+
+
+@tile(kinds.SAMPLE)
+def sample(p, n, keys, environment):
+    """Draw each arm's success probability from the prior."""
+    rows, work = np.empty((ROWS_PER_ARM, LANES)), np.empty((2, LANES))
+    sampled(p, n, keys, 0, rows, work, environment)
+
+
+@tile(kinds.SAMPLE_FROM)
+def sample_from(p, n, keys, call, environment):
+    """Draw them from another call on."""
+    rows, work = np.empty((ROWS_PER_ARM, LANES)), np.empty((2, LANES))
+    sampled(p, n, keys, call, rows, work, environment)
 
 
 @tile(kinds.REWARD)
@@ -146,6 +159,15 @@ def mean(p, n, state, signal, scratch, values):
         for lane in range(LANES):
             a = state[ROWS_PER_ARM * arm, lane]
             values[arm, lane] = a / (a + state[ROWS_PER_ARM * arm + 1, lane])
+
+
+@tile(kinds.PREDICTIVE)
+def predictive(p, n, state, scratch, actions, rewards, out):
+    """Log probability of the rewards."""
+    for lane in range(LANES):
+        first = ROWS_PER_ARM * actions[lane]
+        value = state[first, lane] / (state[first, lane] + state[first + 1, lane])
+        out[lane] = rewards[lane] * np.log(value) + (1.0 - rewards[lane]) * np.log1p(-value)
 
 
 @tile(kinds.UPDATE)

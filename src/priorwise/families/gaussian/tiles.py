@@ -144,12 +144,23 @@ def noise_of(p, n, first, arm):
     return splat(p[first]) if n[At.SAME_NOISE] else gather(p, arm + np.uint64(first))
 
 
+@inline
+def sampled(p, n, keys, call, z, environment):
+    """Draw m + L z from the prior."""
+    normals(keys, call_key(0, call), 0, z)
+    spread(p, n, z, environment)
+
+
 @tile(kinds.SAMPLE)
 def sample(p, n, keys, environment):
     """Draw mean vectors (or weight vectors) from the prior: m + L z."""
-    z = np.empty((n[At.DIM], LANES))
-    normals(keys, call_key(0, 0), 0, z)
-    spread(p, n, z, environment)
+    sampled(p, n, keys, 0, np.empty((n[At.DIM], LANES)), environment)
+
+
+@tile(kinds.SAMPLE_FROM)
+def sample_from(p, n, keys, call, environment):
+    """Draw them from another call on."""
+    sampled(p, n, keys, call, np.empty((n[At.DIM], LANES)), environment)
 
 
 @tile(kinds.START)
@@ -205,6 +216,19 @@ def mean_size(p, n, state, signal, scratch, values):
             size += abs(p[n[At.ROOT] + arm * arms + j])
         for g in range(0, LANES, WIDTH):
             store(values, arm * LANES + g, splat(size))
+
+
+@tile(kinds.PREDICTIVE)
+def predictive(p, n, state, scratch, actions, rewards, out):
+    """Log density of the rewards: that of N(m_a, S_aa + noise)."""
+    arms = n[At.ARMS]
+    for lane in range(LANES):
+        arm = actions[lane]
+        variance = p[n[At.NOISE_VAR] + (0 if n[At.SAME_NOISE] else arm)]
+        for j in range(arms):
+            variance += state[arms + arm * arms + j, lane] ** 2
+        apart = rewards[lane] - state[arm, lane]
+        out[lane] = -0.5 * (apart * apart / variance + np.log(2.0 * np.pi * variance))
 
 
 @tile(kinds.UPDATE)

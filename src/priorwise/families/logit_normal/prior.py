@@ -305,6 +305,16 @@ class LogitNormalBelief(SeparableTasks):
         mean = self.mean(seen)[np.arange(len(actions)), actions]
         return np.asarray(rewards * np.log(mean) + (1.0 - rewards) * np.log1p(-mean))
 
+    @cached_property
+    def log_evidence(self) -> FloatArray:
+        """Log probability of the rewards of each task, ``(task,)``, given which arms were
+        pulled.
+        """
+        if not self.pulls.any():
+            return np.zeros(self.tasks)
+        prior = self.prior
+        return self.sites.tilted(self.successes, self.pulls, prior.mean, prior._root)[1]
+
     def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
         """Draw ``mu_a`` and its reward; the other rates of the drawn environment are never looked
         at.

@@ -3,10 +3,11 @@
 import numpy as np
 
 from priorwise.families.beta.tiles import reward
-from priorwise.families.gaussian.tiles import At, affine, spread
+from priorwise.families.gaussian.tiles import At, affine, sampled
 from priorwise.families.logit_normal.tiles_propagation import (
     MOMENT_ROWS,
     combine,
+    log_evidence,
     propagate,
     rate_moments,
     softplus_and_rate,
@@ -15,7 +16,7 @@ from priorwise.families.logit_normal.tiles_propagation import (
 from priorwise.kernels import compiling as kinds
 from priorwise.kernels.compiling import LANES, inline, tile
 from priorwise.kernels.normal import normals_by_lane
-from priorwise.kernels.random import call_key, normals
+from priorwise.kernels.random import normals
 from priorwise.kernels.simd import WIDTH, fma, load, splat, sqrt, store
 
 __all__ = ["reward"]  # as for all Bernoulli arms
@@ -32,9 +33,14 @@ def to_rates(values, rows):
 @tile(kinds.SAMPLE)
 def sample(p, n, keys, environment):
     """Draw rates from the prior."""
-    z = np.empty((n[At.DIM], LANES))
-    normals(keys, call_key(0, 0), 0, z)
-    spread(p, n, z, environment)
+    sampled(p, n, keys, 0, np.empty((n[At.DIM], LANES)), environment)
+    to_rates(environment, n[At.ARMS])
+
+
+@tile(kinds.SAMPLE_FROM)
+def sample_from(p, n, keys, call, environment):
+    """Draw them from another call on."""
+    sampled(p, n, keys, call, np.empty((n[At.DIM], LANES)), environment)
     to_rates(environment, n[At.ARMS])
 
 
@@ -93,6 +99,13 @@ def update(p, n, state, signal, scratch, actions, rewards):
     counted(n[At.ARMS], state, actions, rewards)
     for g in range(0, LANES, WIDTH):
         propagate(p, n, state, scratch, g)
+
+
+@tile(kinds.EVIDENCE)
+def evidence(p, n, state, scratch, out):
+    """Log probability of all that was seen."""
+    for g in range(0, LANES, WIDTH):
+        store(out, g, log_evidence(p, n, state, scratch, g))
 
 
 @tile(kinds.QUANTILE)

@@ -33,6 +33,7 @@ TOLERANCE, MOST_ROUNDS, GROWTH = (
     propagation.MOST_ROUNDS,
     propagation.GROWTH,
 )
+FINE_UNIT, FINE_WEIGHT = (np.ascontiguousarray(each) for each in tilted.FINE)
 UNIT, WEIGHT = (np.ascontiguousarray(each) for each in tilted.MIDDLE)
 FEW_UNIT, FEW_WEIGHT = (np.ascontiguousarray(each) for each in tilted.COARSE)
 MASS_UNIT, MASS_WEIGHT = (np.ascontiguousarray(each) for each in tilted.MASS)
@@ -252,6 +253,50 @@ def propagate(p, n, state, scratch, g):
         active = where_at_least(splat(TOLERANCE), off, zero, active)
         if not largest(active) > 0.0:
             break
+
+
+@inline
+def log_evidence(p, n, state, inner, g):
+    """Log probability of the counts: the twin of ``propagation.Sites.tilted``. ``inner`` is arms^2
+    rows of scratch, for the Cholesky factor of ``I + L'TL``.
+    """
+    arms, mean, root = n[At.ARMS], n[At.MEAN], n[At.ROOT]
+    N, T, B, M = arms, 2 * arms, 3 * arms, 4 * arms
+    zero, total = splat(0.0), splat(0.0)
+    for j in range(arms):
+        for k in range(j + 1):
+            entry = splat(1.0 if j == k else 0.0)
+            for i in range(arms):
+                both = splat(p[root + i * arms + j] * p[root + i * arms + k])
+                entry = fma(load(state, (T + i) * LANES + g), both, entry)
+            for i in range(k):
+                entry = entry - load(inner, (j * arms + i) * LANES + g) * load(
+                    inner, (k * arms + i) * LANES + g
+                )
+            if j == k:
+                total = total - log(entry) * 0.5
+                scale = 1.0 / sqrt(entry)
+            else:
+                scale = entry * load(inner, k * (arms + 1) * LANES + g)
+            store(inner, (j * arms + k) * LANES + g, scale)
+    for a in range(arms):
+        s, pulls = load(state, a * LANES + g), load(state, (N + a) * LANES + g)
+        t, b = load(state, (T + a) * LANES + g), load(state, (B + a) * LANES + g)
+        m, var = load(state, (M + a) * LANES + g), variance_of(state, arms, a, a, g)
+        share = maximum(1.0 - t * var, splat(1e-12))
+        wide, centre = var / share, (m - var * b) / share
+        precision = 1.0 / maximum(wide, splat(1e-300))
+        _, _, top, mass = tilt(s, pulls, centre, wide, m, FINE_UNIT, FINE_WEIGHT, DROP)
+        tilted_mass = top + log(mass * sqrt(precision * (0.5 / np.pi)))
+        soft, _ = softplus_and_rate(m)
+        own = where_at_least(zero, wide, s * m - pulls * soft, tilted_mass)
+        total = total + where_at_least(zero, pulls, zero, own)
+        y = b / where_at_least(zero, t, splat(1.0), t)
+        factor = t * wide + 1.0
+        apart, gap = y - centre, y - p[mean + a]
+        alone = (log(factor) + apart * apart * t / factor) * -0.5
+        total = total - where_at_least(zero, t, zero, alone + t * gap * (y - m) * 0.5)
+    return total
 
 
 @inline

@@ -25,6 +25,7 @@ from priorwise.core.protocols import Environment, PredictiveBelief, Seen, Signal
 from priorwise.core.rewards import mixed
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
+from priorwise.core.tiles import CompiledPrior, FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.mixture.contexts import OwnContexts, OwnContextsEnvironment, own_contexts
 from priorwise.families.registry import ask, statistics_of
@@ -106,6 +107,12 @@ class MixturePrior(Serializable):
         return self.components[0].reward_law
 
     @property
+    def microseconds(self) -> dict[str, float]:
+        """About what a decision about one task takes: the sum over the components."""
+        own = [getattr(part, "microseconds", {}) for part in self.components]
+        return {name: sum(each.get(name, 0.0) for each in own) for name in own[0]}
+
+    @property
     def contexts(self) -> Any:
         """Law of the features that a pull shows, :class:`OwnContexts` where that depends on the
         component; None where it shows none.
@@ -164,9 +171,25 @@ class MixturePrior(Serializable):
             argument_checks.role(what, part, "a belief that tells how likely rewards are", *members)
         return self._belief(parts, self.log_probs(tasks))
 
+    def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:
+        """Tile functions for the compiled loop; None unless all components are plain bandits of one
+        family that has them.
+        """
+        offered = [each for each in self.components if isinstance(each, CompiledPrior)]
+        if len(offered) < len(self.components) or self.dim:
+            return None
+        parts = [each.tiles(horizon, uses) for each in offered]
+        compiled = [each for each in parts if each is not None]
+        if len(compiled) < len(parts):
+            return None
+        from priorwise.families.mixture.tiles import mixture_tiles
+
+        return mixture_tiles(compiled, self.probs, horizon, uses)
+
     def _belief(self, parts: tuple[Any, ...], log_weights: FloatArray) -> "MixtureBelief":
         counted = np.zeros(len(log_weights), dtype=np.int64)
-        return MixtureBelief(parts, log_weights, self.arms, self._own, counted)
+        since = parts if all(hasattr(each, "log_evidence") for each in parts) else None
+        return MixtureBelief(parts, log_weights, self.arms, self._own, counted, since)
 
     def belief_given(self, statistics: Any) -> "MixtureBelief":
         """Return the belief about tasks of which all that was seen is in their statistics, one for
@@ -189,6 +212,9 @@ class MixtureBelief:
     arms: int
     contexts: OwnContexts | None  # where each component has a law of its own
     counted: IntArray  # (task,): last step whose contexts are in the weights
+    # beliefs of the components that the weights are of, if what was seen since weighs by what all
+    # of it is worth; None where each pull weighs by itself
+    since: tuple[Any, ...] | None = None
 
     @property
     def tasks(self) -> int:
@@ -204,9 +230,18 @@ class MixtureBelief:
         """Posterior probabilities of the components, ``(task, component)``: given all pulls, and
         given what ``seen`` shows now.
         """
-        logs = self.log_weights if seen is None else self._given(seen)
+        logs = self._now if seen is None else self._given(seen)
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    @cached_property
+    def _now(self) -> FloatArray:
+        """Log weights given all pulls."""
+        if self.since is None:
+            return self.log_weights
+        pairs = zip(self.parts, self.since, strict=True)
+        gained = [now.log_evidence - then.log_evidence for now, then in pairs]
+        return rescaled(self.log_weights + np.stack(gained, axis=1), self.log_weights)[0]
 
     def _given(self, seen: Seen) -> FloatArray:
         """Log weights given also the contexts that ``seen`` shows, which count once: not if they
@@ -214,7 +249,7 @@ class MixtureBelief:
         """
         own = self.contexts
         if own is None:
-            return self.log_weights
+            return self._now
         shown = own.log_densities(argument_checks.features(seen, self.tasks, self.arms, own.dim))
         new = np.asarray(seen.step > self.counted)[:, None]
         return rescaled(self.log_weights + np.where(new, shown, 0.0), self.log_weights)[0]
@@ -262,6 +297,8 @@ class MixtureBelief:
         actions, rewards = argument_checks.played(self, seen, actions, rewards)
         # each refuses what it cannot have seen
         parts = tuple(part.update(seen, actions, rewards, after) for part in self.parts)
+        if self.since is not None:
+            return replace(self, parts=parts)
         before = replace(self, counted=np.zeros_like(self.counted))._given(seen)
         moved = before + self._log_predictives(seen, actions, rewards)
         return replace(

@@ -200,6 +200,7 @@ class NormalGammaPrior(Serializable):
             kernels,
             exact,
             environment_rows=2 * arms,
+            sample_calls=2,
             belief_rows=kernels.ROWS_PER_ARM * arms + kept,
             scratch_rows=kernels.scratch_rows(arms),
             quantile=exact.quantile if inverse else None,

@@ -6,6 +6,8 @@ a)``. An environment holds the arms' means, then the standard deviations of thei
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from priorwise.core.tiles import Layout
@@ -14,8 +16,10 @@ from priorwise.kernels.compiling import (
     LANES,
     LOOK,
     MEAN,
+    PREDICTIVE,
     REWARD,
     SAMPLE,
+    SAMPLE_FROM,
     START,
     UPDATE,
     inline,
@@ -61,22 +65,33 @@ def draw_row(keys, slot, rows, work, out):
     student_row(keys, slot, rows[0], rows[4], rows[5], work, out)
 
 
-@tile(SAMPLE)
-def sample(p, n, keys, environment):
-    """Draw each arm's precision from the prior, then its mean."""
+@inline
+def sampled(p, n, keys, call, work, environment):
+    """Draw each arm's precision, then its mean."""
     arms = n[At.ARMS]
-    work = np.empty(LANES)
-    normals(keys, call_key(0, 1), 0, environment[:arms])
+    normals(keys, call_key(0, call + 1), 0, environment[:arms])
     for arm in range(arms):
         shape, rate = p[n[At.SHAPE] + arm], p[n[At.RATE] + arm]
         mean, narrower = p[n[At.MEAN] + arm], 1.0 / np.sqrt(p[n[At.PULLS] + arm])
         deviation = environment[arms + arm]
-        gamma_row(keys, slot_key(call_key(0, 0), 0, arm), shape, work, deviation)
+        gamma_row(keys, slot_key(call_key(0, call), 0, arm), shape, work, deviation)
         for g in range(0, LANES, WIDTH):
             own = sqrt(splat(rate) / load(deviation, g))
             z = load(environment, arm * LANES + g)
             store(deviation, g, own)
             store(environment, arm * LANES + g, fma(own * narrower, z, splat(mean)))
+
+
+@tile(SAMPLE)
+def sample(p, n, keys, environment):
+    """Draw each arm's precision from the prior, then its mean."""
+    sampled(p, n, keys, 0, np.empty(LANES), environment)
+
+
+@tile(SAMPLE_FROM)
+def sample_from(p, n, keys, call, environment):
+    """Draw them from another call on."""
+    sampled(p, n, keys, call, np.empty(LANES), environment)
 
 
 @tile(REWARD)
@@ -119,6 +134,17 @@ def mean(p, n, state, signal, scratch, values):
     for arm in range(n[At.ARMS]):
         for g in range(0, LANES, WIDTH):
             store(values, arm * LANES + g, load(state, ROWS_PER_ARM * arm * LANES + g))
+
+
+@tile(PREDICTIVE)
+def predictive(p, n, state, scratch, actions, rewards, out):
+    """Log density of the rewards: ``m + sqrt(b (k + 1) / (a k)) T_(2a)``."""
+    for lane in range(LANES):
+        rows = state[ROWS_PER_ARM * actions[lane] : ROWS_PER_ARM * (actions[lane] + 1)]
+        k, a, b = rows[1, lane], rows[2, lane], rows[3, lane]
+        apart, spread = rewards[lane] - rows[0, lane], 2.0 * b * (k + 1.0) / k
+        top = math.lgamma(a + 0.5) - math.lgamma(a) - 0.5 * np.log(np.pi * spread)
+        out[lane] = top - (a + 0.5) * np.log1p(apart * apart / spread)
 
 
 @tile(UPDATE)
