@@ -326,7 +326,9 @@ def run(each: Case) -> tuple[str, Result]:
         return "more than one line", result
     if not lines[0].isprintable():
         return "signs that steer a terminal", result
-    return "" if each.names in lines[0] else f"does not name {each.names!r}", result
+    name = each.names.removesuffix(": ")  # or "--arms must be ..."
+    fits = f"{name}: " in lines[0] or f"{name} " in lines[0]
+    return "" if fits else f"does not name {each.names!r}", result
 
 
 if __name__ == "__main__":

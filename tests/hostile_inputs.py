@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -2094,18 +2094,62 @@ def doors() -> list[Door]:
     ]
 
 
+# where the error is about another argument than the one that is spoilt: two must go together
+ALSO: dict[str, tuple[str, ...]] = {
+    "MdpStatistics: pulls": ("moves",),
+    "ParticlePrior: sample": ("log_prior",),
+    "ParticlePrior: rewards": ("reward_range",),
+    "BetaPrior: beta": ("alpha",),
+    "LogisticStatistics: pulls": ("features",),
+    "for_arms, normal: arms": ("correlation",),
+    "MixtureStatistics: log_contexts": ("laws",),
+    "TaskFeatures: words": ("names",),
+    "TaskFeatures: scale": ("centre",),
+    "FeaturedPrior: base": ("prior",),
+    "FeaturedStatistics: features": ("seen",),
+    "ExactKnowledgeGradient: pulls": ("alpha",),
+    "OneArmBlocks: then": ("rounds",),
+    "GaussianStatistics: sums": ("squares",),
+    "LinearStatistics: squares": ("gram",),
+    "LinearStatistics: pulls": ("gram",),
+    "GaussianStatistics.from_estimates: std_errors": ("estimates",),
+    "GaussianMarginalLikelihood: tolerance": ("regulariser",),
+    "BetaMoments.fit: data": ("run",),
+    "BetaMarginalLikelihood.fit: data": ("run",),
+    "total_variation: p": ("q",),
+    "kl: p": ("q",),
+    "hellinger: p": ("q",),
+    "break_even: prior": ("direction",),
+    "pomdp_reward_bound: tails": ("reward_range",),
+    "fit_prior: task": ("log",),
+    "fit_prior: action": ("log",),
+    "fit_prior: reward": ("log",),
+    "fit_prior: pulls": ("log",),
+    "fit_prior: squares": ("log",),
+    "fit_prior: context": ("log",),
+    "fit_prior: time": ("log",),
+    "fit_prior: task_features": ("log",),
+    "compare_models: data": ("run",),
+    "backtest: propensity": ("log",),
+    "backtest: noise_var": ("family",),
+    "log_marginal_likelihood: statistics": ("run",),
+    "load_prior: source": ("text",),
+    "MetaRun.average: last": ("first",),
+    "own classes: belief of other tasks": ("belief",),
+    "PriorFit.draw: n huge": ("n",),
+}
+
+
 def refused() -> Iterator[Case]:
     """List every bad input: a good call with one argument spoilt."""
     for each in doors():
         for argument, values in each.bad.items():
-            words = each.words.get(argument, (argument,))
+            words = each.words.get(argument, (argument,)) + ALSO.get(f"{each.name}: {argument}", ())
             for number, value in enumerate(values):
                 call = _spoilt(each, argument, value)
                 yield Case(f"{each.name}: {argument} {number}: {_short(value)}", call, words)
-    yield from _own_classes()
-    yield from _results()
-    yield from _statistics()
-    yield from _parts_of_learners()
+    for case in (*_own_classes(), *_results(), *_statistics(), *_parts_of_learners()):
+        yield replace(case, words=case.words + ALSO.get(case.label, ()))
 
 
 def _spoilt(each: Door, argument: str, value: Any) -> Callable[[], Any]:

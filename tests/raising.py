@@ -10,9 +10,11 @@ from priorwise.core.errors import ArgumentError
 
 @contextmanager
 def raises(
-    argument: str, problem: str = "", kind: type[ArgumentError] = ArgumentError
+    argument: str | tuple[str, str], problem: str = "", kind: type[Exception] = ArgumentError
 ) -> Iterator[pytest.ExceptionInfo[ArgumentError]]:
-    """Expect an error about this argument whose problem has this piece."""
+    """Expect an error about this argument whose problem has this piece; both may be one pair."""
+    name, piece = (argument, problem) if isinstance(argument, str) else argument
     with pytest.raises(kind) as error:
         yield error
-    assert (error.value.argument, problem in error.value.problem) == (argument, True), error.value
+    assert isinstance(error.value, ArgumentError), error.value
+    assert (error.value.argument, piece in error.value.problem) == (name, True), error.value

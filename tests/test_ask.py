@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from raising import raises
 
 import priorwise
 from priorwise.families.registry import Family, ask, register
@@ -91,7 +92,7 @@ def test_nothing_outside_families_tests_for_one() -> None:
 
 def test_a_family_has_classes_of_priors_and_known_parts() -> None:
     for priors in (priorwise.BetaPrior, ("BetaPrior",), (priorwise.BetaPrior([1.0], [1.0]),)):
-        with pytest.raises(TypeError, match="priors of the family 'odd' must be a tuple of"):
+        with raises("priors", "of the family 'odd' must be a"):
             register(Family(name="odd", priors=priors))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="a family has no part 'distance'"):
+    with raises("part", "must be one of statistics, blank"):
         ask(priorwise.BetaPrior([1.0], [1.0]), "distance", "a test")

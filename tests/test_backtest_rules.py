@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from raising import raises
 from typer.testing import CliRunner
 
 import priorwise as pw
@@ -19,8 +20,8 @@ from priorwise.advise.backtest_result import Line
 from priorwise.advise.page import backtest_of
 from priorwise.advise.replaying import _counted
 from priorwise.cli import app
+from priorwise.core.errors import ArgumentError
 from priorwise.core.estimates import Estimate
-from priorwise.core.refusals import refused
 
 POLICIES = {"ts": pw.ThompsonSampling()}
 DAY = pd.Timestamp("2024-05-01")
@@ -85,7 +86,7 @@ def test_rewards_that_had_not_come_at_the_split_teach_nothing(seed: int) -> None
     assert len(found.fit.log.tasks) == 17
     faded = pw.backtest(log, POLICIES, half_life=5, **how)
     assert len(faded.fit.log.tasks) < 20
-    with pytest.raises(ValueError, match=r"time: when the first later task began, at 20.* 0 ear"):
+    with raises("time", "when the first later task began, at"):
         pw.backtest(log, POLICIES, window=30, until=70, **how)
 
 
@@ -129,7 +130,7 @@ def test_the_longest_horizon_that_records_allow_is_replayed(seed: int) -> None:
     again = pw.backtest(log, players, horizon=50, batch=3, **how)
     assert same.uniform.mean() == pytest.approx(again.uniform.mean())
     for wrong in (0.0, 1.0):
-        with pytest.raises(ValueError, match="most_run_out must lie strictly between 0 and 1"):
+        with raises("most_run_out", "must lie strictly between 0 and 1"):
             pw.backtest(log, players, horizon=5, **{**how, "most_run_out": wrong})
 
 
@@ -222,8 +223,8 @@ def test_the_page_replays_what_the_earlier_half_recommends(
     assert names[0] == names[1]
     few = backtest_of(advice, log[log.task < 3], family="beta:separate")
     assert isinstance(few, str)
-    assert "a backtest needs 4" in few
+    assert "must have 4 or more tasks" in few
     monkeypatch.setattr(page, "replay_on", lambda *_, **__: np.zeros(2) + np.zeros(3))
     with pytest.raises(ValueError, match="broadcast") as caught:
         backtest_of(advice, log, family="beta:separate")
-    assert not refused(caught.value)
+    assert not isinstance(caught.value, ArgumentError)

@@ -19,6 +19,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from raising import raises
 from typer.testing import CliRunner
 
 import priorwise as pw
@@ -93,7 +94,7 @@ def test_rewards_may_be_booleans_or_numbers_as_text(
     same(frame.assign(reward=frame.reward.map(repr)), frame)
     late = frame.assign(reward=frame.reward.map(repr))
     late.loc[4, "reward"] = " NA "
-    with pytest.raises(ValueError, match="reward: row 5 of the frame has no finite reward"):
+    with raises("reward", "has no finite reward"):
         read_log(late)
     assert read_log(late, missing="drop").dropped == 1
 
@@ -139,7 +140,7 @@ def test_other_engines_and_lazy_tables_are_read(frame: pd.DataFrame, tmp_path: P
     engine.disconnect()
     same(SimpleNamespace(collect=lambda: frame), frame)
     same(pa.Table.from_pandas(frame).to_reader(), frame)
-    with pytest.raises(ValueError, match="unbound tables"):
+    with raises("log", "unbound tables"):
         read_log(ibis.table({"task": "int64", "action": "int64", "reward": "float64"}, name="t"))
 
 
@@ -152,7 +153,7 @@ def test_a_nan_in_parquet_is_seen(name: str, sums: pd.DataFrame, tmp_path: Path)
     values[name][4] = np.nan
     table = pa.table({key: pa.array(each, from_pandas=False) for key, each in values.items()})
     parquet.write_table(table, tmp_path / "log.parquet")
-    with pytest.raises(ValueError, match=rf"{name}: row 5 of .* in the column '{name}'"):
+    with raises(name, f"in the column '{name}'"):
         read_log(tmp_path / "log.parquet")
 
 
@@ -164,10 +165,10 @@ def test_a_later_row_of_another_type_is_read_or_named(tmp_path: Path) -> None:
     assert found.tasks.tolist() == ["1", "2", "three"]
     assert found.sums.tolist() == [6000.0, 3000.0, 1.0]
     path.write_text(head + "3,2,oops\n")
-    with pytest.raises(ValueError, match=r"reward: row 24,001 of .* no number .*'reward'"):
+    with raises("reward", "row 24,001 of"):
         read_log(path)
     path.write_text(head + "3,2\n")
-    with pytest.raises(ValueError, match=r"line 24,002 has 2 fields, and the head .* has 3"):
+    with raises("log", "line 24,002 has 2 fields, and the"):
         read_log(path)
 
 
@@ -178,25 +179,25 @@ def put(frame: pd.DataFrame, column: str, value: Any) -> pd.DataFrame:
 
 
 BAD_SUMS: dict[str, tuple[Any, str]] = {
-    "no squares": (lambda f: put(f, "squares", np.nan), "squares: row 5 .*no finite"),
-    "small squares": (lambda f: put(f, "squares", -1.0), "squares: row 5 .*no sum of squares"),
+    "no squares": (lambda f: put(f, "squares", np.nan), ("squares", "no finite")),
+    "small squares": (lambda f: put(f, "squares", -1.0), ("squares", "no sum of squares")),
     "squares without a pull": (
         lambda f: put(put(f, "pulls", 0), "reward", 0),
-        "squares: row 5 .*without a pull",
+        ("squares", "without a pull"),
     ),
-    "negative pulls": (lambda f: put(f, "pulls", -1), "pulls: row 5 .*no whole number"),
-    "infinite pulls": (lambda f: put(f, "pulls", np.inf), "pulls: row 5 .*no whole number"),
-    "huge": (lambda f: put(f, "reward", 1e300), "reward: row 5 .*larger unit"),
-    "an empty arm": (lambda f: f.assign(action=""), r"action: row 1 \(and 59 more\).*no action"),
-    "lists": (lambda f: f.assign(task=[[each] for each in f.task]), "task: .*array<int64>"),
-    "structs": (lambda f: f.assign(action=[{"a": 1}] * len(f)), "action: .*struct<a: int64>"),
-    "lists of rewards": (lambda f: f.assign(reward=[[1.0]] * len(f)), "reward: .*not numbers"),
-    "times as rewards": (lambda f: f.assign(reward=pd.Timestamp(0)), "reward: .*not numbers"),
-    "cases": (lambda f: f.assign(Reward=1.0), "column 'reward' more than once"),
-    "a column": (lambda f: f.reward, "log must be a path"),
+    "negative pulls": (lambda f: put(f, "pulls", -1), ("pulls", "no whole number")),
+    "infinite pulls": (lambda f: put(f, "pulls", np.inf), ("pulls", "no whole number")),
+    "huge": (lambda f: put(f, "reward", 1e300), ("reward", "larger unit")),
+    "an empty arm": (lambda f: f.assign(action=""), ("action", "row 1 (and 59 more)")),
+    "lists": (lambda f: f.assign(task=[[each] for each in f.task]), ("task", "array<int64>")),
+    "structs": (lambda f: f.assign(action=[{"a": 1}] * len(f)), ("action", "struct<a: int64>")),
+    "lists of rewards": (lambda f: f.assign(reward=[[1.0]] * len(f)), ("reward", "not numbers")),
+    "times as rewards": (lambda f: f.assign(reward=pd.Timestamp(0)), ("reward", "not numbers")),
+    "cases": (lambda f: f.assign(Reward=1.0), ("log", "column 'reward' more than once")),
+    "a column": (lambda f: f.reward, ("log", "must be a path")),
     "clicks that are none": (
         lambda f: f.drop(columns="squares"),
-        "squares: real rewards in 'reward', .*Clicks they are not: row 1",
+        ("squares", "real rewards in 'reward'"),
     ),
 }
 
@@ -205,13 +206,13 @@ BAD_SUMS: dict[str, tuple[Any, str]] = {
 def test_bad_sums_are_refused_by_column_and_row(name: str, sums: pd.DataFrame, seed: int) -> None:
     change, words = BAD_SUMS[name]
     assert read_log(sums).squares is not None
-    with pytest.raises((TypeError, ValueError), match=words):
+    with raises(words):
         pw.fit_prior(change(sums), seed=seed)
 
 
 def test_rewards_far_from_zero_are_read_or_refused(frame: pd.DataFrame, seed: int) -> None:
     """Squares of numbers near 1e8 have no digits left for a spread of 1; near 1e5 they have."""
-    with pytest.raises(ValueError, match=r"reward: rounding hides .*'reward'.* near 1e\+08"):
+    with raises("reward", "rounding"):
         pw.fit_prior(frame.assign(reward=frame.reward + 1e8), seed=seed)
     near, far = (
         pw.fit_prior(frame.assign(reward=frame.reward + add), "gaussian:exchangeable", seed=seed)
@@ -230,12 +231,12 @@ def test_a_known_noise_needs_no_squares(sums: pd.DataFrame) -> None:
 
 
 def test_squares_without_pulls_and_wide_tables_are_refused(frame: pd.DataFrame, seed: int) -> None:
-    with pytest.raises(ValueError, match=r"squares: .*need pulls="):
+    with raises("squares", "pulls="):
         read_log(frame.assign(q=1.0), squares="q")
     wide = pd.DataFrame({"task": np.maximum(np.arange(200_000), 100_000), "action": 0})
     wide["action"] = np.arange(200_000)
     wide["reward"] = wide.action % 2
-    with pytest.raises(ValueError, match=r"the task '100000' has 100,001\) needs .* GB"):
+    with raises("action", "the task '100000' has 100,001) needs"):
         pw.fit_prior(wide, seed=seed)
 
 
@@ -245,11 +246,11 @@ def test_times_with_and_without_a_zone_are_not_mixed(frame: pd.DataFrame, tmp_pa
     fine = frame.assign(task=pd.Series(hours, dtype=object))
     assert len(read_log(fine).tasks) == len(set(hours))
     hours[30] = hours[30].replace(tzinfo=None)
-    with pytest.raises(ValueError, match="row 31 of the frame has a time in the column 'task'"):
+    with raises("time", "row 31 of the frame"):
         read_log(frame.assign(task=pd.Series(hours, dtype=object)))
     path = tmp_path / "log.csv"
     path.write_text("task,action,reward\n2024-01-01 00:00:00+01:00,a,1\n2024-01-01 00:00:00,a,0\n")
-    with pytest.raises(ValueError, match=r"row 2 of .* has a time in the column 'task'"):
+    with raises("time", "the column 'task'"):
         read_log(path)
     path.write_text("task,action,reward\n2024-01-01 00:00:00+01,a,1\n2023-12-31 23:00:00Z,a,0\n")
     assert len(read_log(path).tasks) == 1
@@ -258,7 +259,11 @@ def test_times_with_and_without_a_zone_are_not_mixed(frame: pd.DataFrame, tmp_pa
 BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     "only a head": ("log.csv", b"task,action,reward\n", "has no rows"),
     "short rows": ("log.csv", b"task,action,reward\n1,2,3\n1,2\n", "line 3 has 2 fields"),
-    "Latin-1": ("log.csv", "täsk,action,reward\n1,2,3\n".encode("latin-1"), "it has 'täsk'"),
+    "Latin-1": (
+        "log.csv",
+        "täsk,action,reward\n1,2,3\n".encode("latin-1"),
+        ("log", "it has 'täsk'"),
+    ),
     "no gzip": ("log.csv.gz", b"task,action,reward\n1,2,3\n", "log.csv.gz' cannot be read"),
     "mixed signs": ("log.csv", b"task;action;reward\n1;2;0,5\n1;2;1.5\n", "reward: row 1 .*comma"),
     "words": ("log.csv", b"task,action,reward\n1,2,3\n1,2,?\n", "reward: row 2 .*no number"),
@@ -274,8 +279,8 @@ def test_bad_files_end_the_command_with_a_line(name: str, tmp_path: Path) -> Non
     done = CliRunner().invoke(app, ["fit", str(tmp_path / file), "--seed", "0", "--out", str(out)])
     assert done.exit_code == 2
     (line,) = done.output.splitlines()
-    assert line.startswith("Error: LOG:")
-    with pytest.raises(ValueError, match=words):
+    assert line.startswith(("Error: LOG ", "Error: --"))
+    with raises(words):
         read_log(tmp_path / file)
     assert not out.exists()
 
@@ -303,7 +308,11 @@ def test_bad_folders_end_the_command_with_a_line(frame: pd.DataFrame, tmp_path: 
     frame.rename(columns={"reward": "r"}).to_parquet(tmp_path / "other" / "b.parquet")
     twice = pa.table([[1], [2], [3.0], [4.0]], names=["task", "action", "reward", "reward"])
     parquet.write_table(twice, tmp_path / "twice.parquet")
-    for name, words in (("none", "no file that"), ("other", "mismatch"), ("twice.parquet", "once")):
+    for name, words in (
+        ("none", "must have files that"),
+        ("other", "mismatch"),
+        ("twice.parquet", "once"),
+    ):
         done = CliRunner().invoke(app, ["fit", str(tmp_path / name), "--seed", "0", "--json"])
         assert done.exit_code == 2
         assert words in done.output

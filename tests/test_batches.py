@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy import stats
 
 import priorwise as pw
@@ -213,18 +214,18 @@ def test_memory_and_contexts(seed: int) -> None:
 
 def test_refusals(seed: int) -> None:
     prior, rng = PRIORS["beta"], Streams(seed, np.zeros(1, dtype=np.uint64)).at(Purpose.POLICY, 1)
-    with pytest.raises(ValueError, match="batch must be at least 1"):
+    with raises("batch", "must be at least 1"):
         pw.simulate(prior, pw.Greedy(), horizon=5, tasks=5, seed=seed, batch=0)
-    with pytest.raises(ValueError, match="batch must be at most horizon=5, got 6"):
+    with raises("batch", "must be at most"):
         pw.simulate(prior, pw.Greedy(), horizon=5, tasks=5, seed=seed, batch=6)
     river = pw.families.riverswim(states=2)
-    with pytest.raises(ValueError, match=r"batch=5 is for problems .*: use batch=1"):
+    with raises("prior", "batch=5"):
         pw.compare(river, {"ts": pw.ThompsonSampling()}, horizon=5, tasks=5, seed=seed, batch=5)
-    with pytest.raises(ValueError, match="pulls must be at most those left, 2"):
+    with raises("pulls", "must be at most those left, 2"):
         pw.Greedy().allocate(prior.belief(1), Seen(4, 5, 3), rng, pulls=3)
-    with pytest.raises(TypeError, match="memory"):
+    with raises("policy", "memory"):
         allocate(Counter(), prior.belief(1), Seen(1, 5, 3), rng, pulls=3)
-    with pytest.raises(TypeError, match="rng"):
+    with raises("rng", "must be a Stream, as priorwise.core.streams.streams(seed"):
         pw.Greedy().allocate(prior.belief(1), replace(Seen(1, 5, 3), step=2), None, pulls=3)  # type: ignore[arg-type]
 
 

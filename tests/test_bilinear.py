@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy.stats import multivariate_normal
 
 import priorwise as pw
@@ -109,14 +110,14 @@ class TestLogistic(PriorContract):
 
 def test_what_does_not_fit_is_refused(seed: int) -> None:
     contexts = NormalContexts(ARMS, COV)
-    with pytest.raises(ValueError, match="contexts have 6 features, but mean has 3 weights"):
+    with raises("contexts", "have 6 features, but mean has 3"):
         pw.LinearGaussianPrior(np.zeros(3), np.eye(3), contexts=contexts)
-    with pytest.raises(ValueError, match="contexts have 6 features, but mean has 3 weights"):
+    with raises("contexts", "have 6 features, but mean has 3"):
         pw.LogisticPrior(np.zeros(3), np.eye(3), contexts)
-    with pytest.raises(ValueError, match="must not be singular"):
+    with raises("cov", "must not be singular"):
         NormalContexts(ARMS, np.ones((2, 2)))
-    with pytest.raises(ValueError, match="must not all be 0"):
+    with raises("arm_features", "must not all be 0"):
         NormalContexts(np.zeros((3, 2)), np.eye(2))
     prior = pw.LinearGaussianPrior(np.zeros(6), np.eye(6), contexts=contexts)
-    with pytest.raises(TypeError, match="exact look-ahead needs contexts with expected_best"):
+    with raises("contexts", "exact look-ahead"):
         pw.simulate(prior, pw.ExactKnowledgeGradient(), horizon=2, tasks=2, seed=seed)

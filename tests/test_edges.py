@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 
 import priorwise as pw
 from priorwise.testing.playing import play
@@ -205,23 +206,23 @@ def test_without_a_place_for_compiled_code_it_is_compiled_anew(tmp_path: Path) -
 
 
 def test_functions_with_other_arguments_raise_an_error_when_a_policy_is_made():
-    with pytest.raises(TypeError, match="rule"):
+    with raises("rule", "must be a function of (values"):
         pw.PosteriorSampling(2, lambda values: values)
-    with pytest.raises(TypeError, match="alpha"):
+    with raises("alpha", "must be a function of (step"):
         pw.RecedingHorizon(1, 1, lambda step: 0.5)
     pw.PosteriorSampling(2, lambda values, seen, power=2.0: values[:, 0] ** power)
     pw.RecedingHorizon(1, 1, lambda *where: 0.5)
 
 
 def test_estimates_of_no_task_raise_an_error():
-    with pytest.raises(ValueError, match="estimates"):
+    with raises("estimates", "must have at least one task"):
         pw.GaussianStatistics.from_estimates([], [])
 
 
 def test_finite_bernoulli_beliefs_take_only_zeros_and_ones():
     prior = pw.FinitePrior([[0.2, 0.8], [0.6, 0.3]], [0.5, 0.5], noise="bernoulli")
     belief, seen = prior.belief(1), pw.core.Seen(1, 3, 2)
-    with pytest.raises(ValueError, match="rewards"):
+    with raises("rewards", "must be 0 or 1 for"):
         belief.update(seen, np.array([0]), np.array([0.3]), None)
     kept = belief.update(seen, np.array([0]), np.array([1.0]), None)
     np.testing.assert_allclose(kept.probabilities(), [[0.25, 0.75]])
@@ -235,11 +236,11 @@ def test_a_plan_that_is_too_large_raises_an_error_before_it_is_made(monkeypatch,
     grow = module._Tree.grow
     monkeypatch.setattr(module._Tree, "grow", lambda tree: (grown.append(1), grow(tree))[1])
     prior = pw.BetaPrior([1.0, 1.0], [1.0, 1.0])
-    with pytest.raises(ValueError, match="horizon"):
+    with raises("horizon", "must be shorter"):
         pw.sensitivity.bayes_optimal(prior, 500)
     assert len(grown) < 40
     policy = pw.sensitivity.BayesOptimalPolicy()
-    with pytest.raises(ValueError, match="horizon"):
+    with raises("horizon", "must be shorter"):
         pw.simulate(prior, policy, horizon=400, tasks=2, seed=seed, progress=False)
     # the bound on the number of beliefs is no larger than the number itself
     exact = pw.sensitivity.bayes_optimal(prior, 12)

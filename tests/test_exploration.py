@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from raising import raises
 
 import priorwise as pw
 from priorwise.meta.exploration import OneArmBlocks, PairedArms, explored, segments
@@ -77,7 +78,7 @@ def test_play_arms_plays_them(seed):
         available=np.array([True, False, True]),
     )
     assert set(np.unique(free.actions)) == {0, 2}
-    with pytest.raises(ValueError, match=r"among 0\.\.2, got 3"):
+    with raises("arms", "must be among 0..2"):
         pw.simulate(PRIOR, PlayArms((3,)), horizon=2, tasks=5, seed=seed)
 
 
@@ -90,7 +91,7 @@ def test_blocks_of_one_arm(seed):
         ((1, 1, 1), pw.Uniform()),
     ]
     assert segments(OneArmBlocks(5), 2, seed=seed) == [(PlayArms((0,)), 1), (PlayArms((1,)), 1)]
-    with pytest.raises(ValueError, match="belong together"):
+    with raises("rounds", "belong together"):
         OneArmBlocks(2, rounds=3)
 
 
@@ -124,21 +125,21 @@ def test_pairs_of_arms_are_drawn_anew_in_every_replicate(seed):
 def test_a_policy_is_an_exploration_and_other_things_are_not(seed):
     assert segments(pw.Uniform(), 7, seed=seed) == [(pw.Uniform(), 7)]
     assert segments(pw.Uniform(), 0, seed=seed) == []
-    with pytest.raises(TypeError, match="must be a policy or have segments"):
+    with raises("exploration", "must be a policy or have segments"):
         segments(3, 7, seed=seed)
 
     class Short:
         def segments(self, episodes, *, seed):
             return [(pw.Uniform(), episodes - 1)]
 
-    with pytest.raises(ValueError, match="must add up to 7"):
+    with raises("exploration", "add up to 7"):
         segments(Short(), 7, seed=seed)
 
 
 def test_bad_arguments():
-    with pytest.raises(ValueError, match="rounds must be at least 0"):
+    with raises("rounds", "must be at least 0"):
         UniformThen(-1, pw.Uniform())
-    with pytest.raises(TypeError, match="arms must be a tuple"):
+    with raises("arms", "must be a tuple"):
         PlayArms(())
 
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 
 import priorwise as pw
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, shown
 from priorwise.testing import base_seed
 
 PRIOR = pw.GaussianPrior([0.0, 1.0], [[1.0, 0.5], [0.5, 1.0]])
@@ -37,10 +38,10 @@ def text(family: str, **fields: Any) -> str:
 def refused(path: Path, content: str | bytes) -> str:
     """Return how ``load_prior`` refuses a file: by its name, in one line, at bearable length."""
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ValueError, match=path.name) as caught:
+    with pytest.raises(ArgumentError) as caught:
         pw.load_prior(path)
+    assert caught.value.argument.startswith(str(path))
     message = str(caught.value)
-    assert type(caught.value) is ValueError  # none of its kin, such as UnicodeDecodeError
     assert "\n" not in message
     assert len(message) < 700
     return message
@@ -49,11 +50,11 @@ def refused(path: Path, content: str | bytes) -> str:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (bytes(range(256)), "not UTF-8 text"),
-        (PRIOR.to_json().encode("utf-16"), "not UTF-8 text but UTF-16"),
-        ('{"priorwise": 1, "family": "bêta"}'.encode("latin-1"), "save it as UTF-8"),
-        (b"\x80\x04\x95\x0a\x00\x00\x00", "not UTF-8 text"),  # a pickle
-        (b"", "not valid JSON"),
+        (bytes(range(256)), "must be UTF-8 text"),
+        (PRIOR.to_json().encode("utf-16"), "but is UTF-16"),
+        ('{"priorwise": 1, "family": "bêta"}'.encode("latin-1"), "must be UTF-8 text"),
+        (b"\x80\x04\x95\x0a\x00\x00\x00", "must be UTF-8 text"),  # a pickle
+        (b"", "is not valid JSON"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a":' * 100_000, "nested too deeply"),
         (
@@ -62,38 +63,41 @@ def refused(path: Path, content: str | bytes) -> str:
             + "1"
             + "]" * 500
             + "}",
-            "alpha is a list within",
+            "must not be lists within lists",
         ),
         (
             '{"priorwise": 1, "family": "beta", "beta": 1, "alpha": ' + "7" * 5_000 + "}",
-            "5,000 digits",
+            "has a number of 5,000 digits",
         ),
-        (text("beta", alpha=10**250, beta=1), "alpha must"),
-        ('{"priorwise": 1, "family": "beta", "alpha": NaN, "beta": 1}', "alpha must be finite"),
-        ('{"priorwise": 1, "family": "beta", "alpha": 1e999, "beta": 1}', "alpha must be finite"),
+        (text("beta", alpha=10**250, beta=1), "must be numbers"),
+        ('{"priorwise": 1, "family": "beta", "alpha": NaN, "beta": 1}', "must be finite"),
+        ('{"priorwise": 1, "family": "beta", "alpha": 1e999, "beta": 1}', "must be finite"),
         (
             '{"priorwise": 1, "family": "beta", "alpha": 1, "beta": 1, "alpha": 2}',
-            "the field 'alpha' is there twice",
+            "has the field 'alpha' twice",
         ),
         (
             '{"priorwise": 1, "priorwise": 1, "family": "beta"}',
-            "the field 'priorwise' is there twice",
+            "has the field 'priorwise' twice",
         ),
-        (text("x" * 1_000_000), "unknown family 'xxx.*1,000,000 letters"),
+        (text("x" * 1_000_000), "must be one of "),
         (
             text("beta", alpha=1, beta=1, **{"y" * 1_000_000: 1}),
-            "has no field 'yyy.*1,000,000 letters",
+            "has no field 'yyy",
         ),
         (
             text("beta", alpha="z" * 1_000_000, beta=1),
-            "alpha must be numbers, got 'zzz.*1,000,000 letters",
+            "must be numbers",
         ),
-        (text("beta", alpha=["z"] * 100_000, beta=1), "alpha must be numbers"),
-        (json.dumps({"priorwise": ["v"] * 100_000, "family": "beta"}), "version"),
-        (text("finite", means=[[1, 0]], probs=[1], noise="n" * 1_000_000), "noise must be one of"),
+        (text("beta", alpha=["z"] * 100_000, beta=1), "must be numbers"),
+        (
+            json.dumps({"priorwise": ["v"] * 100_000, "family": "beta"}),
+            "must be 1 for this priorwise",
+        ),
+        (text("finite", means=[[1, 0]], probs=[1], noise="n" * 1_000_000), "must be one of none"),
         (
             text("linear-gaussian", mean=[1], cov=[[1]], contexts="c" * 1_000_000),
-            "contexts must say",
+            "must say where the features",
         ),
         (
             text(
@@ -102,7 +106,7 @@ def refused(path: Path, content: str | bytes) -> str:
                 cov=[[1]],
                 contexts={"family": "sphere-contexts", "arms": 10**13},
             ),
-            "linear-gaussian",
+            "GB, and this machine",
         ),
         (
             text(
@@ -111,9 +115,9 @@ def refused(path: Path, content: str | bytes) -> str:
                 cov=[[1]],
                 contexts={"family": "beta", "alpha": 1, "beta": 1},
             ),
-            "contexts must say",
+            "must say where the features",
         ),
-        (text("exchangeable-beta", alpha=[1], beta=1), "alpha must be a number"),
+        (text("exchangeable-beta", alpha=[1], beta=1), "must be a number"),
     ],
 )
 def test_a_bad_file_is_named_and_its_mistake_too(
@@ -121,11 +125,11 @@ def test_a_bad_file_is_named_and_its_mistake_too(
 ) -> None:
     path = tmp_path / "mine.json"
     message = refused(path, content)
-    with pytest.raises(ValueError, match=says):
-        pw.load_prior(path)
-    if isinstance(content, str) and content.startswith("{"):
-        with pytest.raises(ValueError, match=says):
-            pw.load_prior(content)
+    sources = [path, content] if content[:1] == "{" else [path]
+    for source in sources:
+        with pytest.raises(ArgumentError) as error:
+            pw.load_prior(source)
+        assert says in error.value.problem
     assert "Traceback" not in message
 
 
@@ -161,8 +165,9 @@ def test_impossible_fields_of_a_fit_are_refused(field: str, value: Any, tmp_path
     assert field in content
     (tmp_path / "fit.json").write_text(json.dumps({**content, field: value}))
     for load in (pw.PriorFit.load, pw.load_prior):
-        with pytest.raises(ValueError, match=rf"fit\.json: .*{field}"):
+        with pytest.raises(ArgumentError) as error:
             load(tmp_path / "fit.json")
+        assert error.value.argument.startswith(f"{tmp_path / 'fit.json'}: prior-fit.{field}")
 
 
 OWN = {
@@ -214,7 +219,7 @@ def test_an_uncertainty_belongs_to_the_fit_it_is_saved_with(
             if form[name] == form[other]:
                 assert pw.PriorFit.load(mixed).uncertainty is not None
             else:
-                with pytest.raises(ValueError, match=r"uncertainty: .*Uncertainty draws"):
+                with raises("prior-fit.uncertainty", "must draw priors like this"):
                     pw.PriorFit.load(mixed)
 
 
@@ -223,9 +228,7 @@ def test_a_saved_fit_is_a_prior_file(tmp_path: Path) -> None:
     assert pw.load_prior(tmp_path / "fit.json") == PRIOR
     assert pw.load_prior(FIT.to_json()) == PRIOR
     assert pw.PriorFit.load(tmp_path / "fit.json") == FIT
-    with pytest.raises(
-        ValueError, match="expected a prior or a fit, but this holds a SphereContexts"
-    ):
+    with raises("source", "a prior or a"):
         pw.load_prior(pw.SphereContexts(3).to_json())
 
 
@@ -243,13 +246,13 @@ def test_save_names_the_place_it_was_given(tmp_path: Path) -> None:
         assert str(tmp_path / place) in str(caught.value)
         assert ".tmp" not in str(caught.value)
     for nothing in ("", None, 3):
-        with pytest.raises(TypeError, match="path must be the path of a file"):
+        with raises("path", "must be the path of a file"):
             PRIOR.save(nothing)  # type: ignore[arg-type]
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "folder"]
 
 
 def test_only_files_are_read(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="source must be a path or JSON text, got bytes"):
+    with raises("source", "must be a path or JSON"):
         pw.load_prior(os.fsencode(tmp_path))  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError, match="it is a directory"):
         pw.load_prior(tmp_path)
@@ -260,7 +263,7 @@ def test_only_files_are_read(tmp_path: Path) -> None:
     large = tmp_path / "large.json"
     with large.open("wb") as file:
         file.truncate(1 << 40)  # a file of holes
-    with pytest.raises(ValueError, match=r"large\.json: a file of 1,099,511,627,776 bytes"):
+    with raises(f"{large}: file", "must have at most"):
         pw.load_prior(large)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
+from raising import raises
 from scipy.stats import beta as beta_law
 from scipy.stats import chi2, kstest
 
@@ -253,15 +254,15 @@ def test_recovery_with_noise(seed: int) -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(ValueError, match="regulariser must not be negative"):
+    with raises("regulariser", "must not be negative"):
         estimator(-1.0)
-    with pytest.raises(TypeError, match="candidates must be a FinitePrior"):
+    with raises("candidates", "must be a FinitePrior"):
         FiniteMarginalLikelihood(MEANS)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="the statistics have 3 candidates"):
+    with raises("statistics", "candidates"):
         estimator().fit(FiniteStatistics(np.zeros((2, 3))))
-    with pytest.raises(TypeError, match="data must be"):
+    with raises("data", "must be"):
         estimator().fit([[1.0]])
-    with pytest.raises(TypeError, match="start must be"):
+    with raises("start", "must be"):
         estimator().fit(identified([1, 1, 1, 1]), start="here")
-    with pytest.raises(ValueError, match="the prior has 2 candidates"):
+    with raises("statistics", "2 candidates"):
         log_marginal_likelihood(pw.FinitePrior(MEANS[:2], [0.5, 0.5]), identified([1, 1, 1, 1]))

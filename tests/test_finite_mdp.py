@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from state_by_hand import ByHand, kept_trajectories
 
 import priorwise as pw
@@ -185,9 +186,9 @@ def test_distances(seed: int) -> None:
     elsewhere = COIN.replaced(rewards=MEANS / 2)
     assert pw.total_variation(COIN, elsewhere).value == 1.0
     for changed in ({"round_steps": 4}, {"start": 0}, {"noise": "none"}):
-        with pytest.raises(ValueError, match=r"contexts|reward laws"):
+        with raises("q", "of the other prior"):
             pw.total_variation(COIN, COIN.replaced(**changed))
-    with pytest.raises(ValueError, match="law of contexts"):
+    with raises("prior", "law of contexts"):
         pw.simulate(COIN, TS, horizon=2, tasks=2, seed=seed, believed=COIN.replaced(start=0))
 
 
@@ -203,9 +204,9 @@ def test_bad_states_are_refused() -> None:
         (good, np.array([0]), "after"),
         (good, np.array([-1, 0]), "after"),
     ):
-        with pytest.raises(ValueError, match=f"{name} must be"):
+        with raises(name, "must be"):
             belief.update(seen, *pull, after)
-    with pytest.raises(ValueError, match="rewards must be 0 or 1"):
+    with raises("rewards", "must be 0 or 1"):
         belief.update(good, pull[0], np.array([1.5, 0.0]), np.array([0, 1]))
 
 

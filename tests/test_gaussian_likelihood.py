@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy.stats import multivariate_normal
 
 import priorwise as pw
@@ -111,7 +112,7 @@ class TestDensity:
             got[:5], log_marginal_likelihood(prior.for_arms(3), adaptive[:5])
         )
         assert got[5] == 0.0
-        with pytest.raises(ValueError, match="3 arms"):
+        with raises("prior", "3 arms"):
             log_marginal_likelihood(pw.GaussianPrior([0.0], [[1.0]]), adaptive)
 
 
@@ -500,10 +501,10 @@ class TestNoise:
     def test_estimates_are_read_with_their_own_unit(self) -> None:
         stats = GaussianStatistics.from_estimates(*SCHOOLS, noise_var=4.0)
         for data in (stats, stats.grouped()):
-            with pytest.raises(ValueError, match="given with noise_var=4, but the estimator holds"):
+            with raises("noise_var", "the estimator"):
                 GaussianMarginalLikelihood(noise_var=1.0).fit(data)
             assert GaussianMarginalLikelihood().fit(data).prior.noise_var.tolist() == [4.0]
-        with pytest.raises(ValueError, match="but the prior holds"):
+        with raises("noise_var", "the prior"):
             log_marginal_likelihood(pw.GaussianPrior([0.0], [[1.0]]), stats)
         assert np.isfinite(
             log_marginal_likelihood(pw.GaussianPrior([0.0], [[1.0]], 4.0), stats)
@@ -611,50 +612,56 @@ class TestEdges:
     def test_what_cannot_be_fitted_says_why(self, adaptive: GaussianStatistics) -> None:
         once = GaussianStatistics([[1, 1], [1, 0]], [[1.0, 2.0], [0.5, 0]], [[1.0, 4.0], [0.25, 0]])
         for estimator, data, message in (
-            (GaussianMarginalLikelihood(), once, "pulled twice.*pass noise_var"),
+            (GaussianMarginalLikelihood(), once, ("noise_var", "pulled twice")),
             (
                 GaussianMarginalLikelihood(),
                 adaptive.without_squares(),
-                "without squares.*pass noise_var",
+                "squares",
             ),
             (
                 GaussianMarginalLikelihood(noise_var="shared"),
                 GaussianStatistics.from_estimates(*SCHOOLS),
-                "standard errors",
+                ("estimates", "standard errors"),
             ),
             (
                 GaussianMarginalLikelihood(noise_var=None),
                 GaussianStatistics([[2], [2]], [[2.0], [4.0]], [[2.0], [8.0]]),
-                "never differ",
+                ("noise_var", "never differ"),
             ),
-            (GaussianMarginalLikelihood("factor", factors=3), adaptive, "factors must be below"),
-            (GaussianMarginalLikelihood(arms=4), adaptive, "3 arms"),
+            (GaussianMarginalLikelihood("factor", factors=3), adaptive, "factors"),
+            (GaussianMarginalLikelihood(arms=4), adaptive, "data"),
             (
                 GaussianMarginalLikelihood(),
                 GaussianStatistics([[0]], [[0.0]]),
-                "no task has a pull",
+                ("data", "must have a task with a pull"),
             ),
         ):
-            with pytest.raises(ValueError, match=message):
+            with raises(message):
                 estimator.fit(data)
-        with pytest.raises(TypeError, match="kept Run or GaussianStatistics"):
+        with raises("data", "kept Run or GaussianStatistics"):
             GaussianMarginalLikelihood().fit([[1.0]])
-        with pytest.raises(ValueError, match="start must be"):
+        with raises("start", "must be"):
             GaussianMarginalLikelihood().fit(adaptive, start=pw.GaussianPrior([0.0], [[1.0]]))
 
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"structure": "banded"}, "structure must be one of"),
-            ({"noise_var": -1.0}, "noise_var must be positive"),
-            ({"noise_var": "each"}, "noise_var must be a variance"),
-            ({"regulariser": -1.0}, "regulariser must not be negative"),
-            ({"structure": "exchangeable", "noise_var": "per-arm"}, "share one noise"),
-            ({"structure": "exchangeable", "noise_var": [1.0, 2.0]}, "share one noise"),
+            ({"structure": "banded"}, ("structure", "must be one of")),
+            ({"noise_var": -1.0}, ("noise_var", "must be positive")),
+            ({"noise_var": "each"}, ("noise_var", "must be a variance")),
+            ({"regulariser": -1.0}, ("regulariser", "must not be negative")),
+            (
+                {"structure": "exchangeable", "noise_var": "per-arm"},
+                ("exchangeable", "share one noise"),
+            ),
+            (
+                {"structure": "exchangeable", "noise_var": [1.0, 2.0]},
+                ("exchangeable", "share one noise"),
+            ),
         ],
     )
-    def test_bad_options_are_named(self, options: dict, message: str) -> None:
-        with pytest.raises(ValueError, match=message):
+    def test_bad_options_are_named(self, options: dict, message: str | tuple[str, str]) -> None:
+        with raises(message):
             GaussianMarginalLikelihood(**options)
 
 

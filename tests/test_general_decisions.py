@@ -16,6 +16,7 @@ import pytest
 import state_by_hand
 import test_hidden_state
 import test_state_exact
+from raising import raises
 from registry import CART, NOISY_CART, OWN_CONTEXTS, PRIORS, STATE_PRIORS, VALUES
 from scipy import stats
 from state_by_hand import distance, marginal
@@ -156,7 +157,7 @@ def test_rules_choose_real_valued_actions(name: str, seed: int) -> None:
     plain = pw.simulate(prior, pw.ThompsonSampling(), **options)
     np.testing.assert_allclose(run.actions, plain.actions, rtol=1e-12)
     for wrong in (lambda drawn, seen: None, lambda drawn, seen: np.zeros(3)):
-        with pytest.raises(ValueError, match="rule's actions must be"):
+        with raises("rule's actions", "must be"):
             pw.simulate(prior, EnvironmentSampling(1, wrong), **options)
 
 
@@ -189,22 +190,25 @@ def test_the_law_of_a_real_valued_action(name: str, seed: int) -> None:
 @pytest.mark.parametrize(
     ("wrong", "match"),
     [
-        (lambda drawn, seen: None, "rule must return"),
-        (lambda drawn, seen: drawn, "rule must return one probability"),
-        (lambda drawn, seen: drawn.values(seen), "one probability for each task and arm"),
-        (lambda drawn, seen: drawn.values(seen)[:, 0] * 0.0, "sum to 1"),
-        (lambda drawn, seen: drawn.values(seen)[:, 0] * np.nan, "sum to 1"),
-        (lambda drawn, seen: np.ones((1, seen.arms)) / seen.arms, "rule must return one prob"),
-        (lambda drawn, seen: np.eye(seen.arms)[drawn.points[:, 0] * 0], "probability 0 to arms"),
+        (lambda drawn, seen: None, ("rule", "must return")),
+        (lambda drawn, seen: drawn, ("rule", "must return one probability")),
+        (lambda drawn, seen: drawn.values(seen), ("rule", "one probability for each task and arm")),
+        (lambda drawn, seen: drawn.values(seen)[:, 0] * 0.0, ("rule", "sum to 1")),
+        (lambda drawn, seen: drawn.values(seen)[:, 0] * np.nan, ("rule", "sum to 1")),
+        (lambda drawn, seen: np.ones((1, seen.arms)) / seen.arms, ("rule", "must return one prob")),
+        (
+            lambda drawn, seen: np.eye(seen.arms)[drawn.points[:, 0] * 0],
+            ("rule", "probability 0 to arms"),
+        ),
     ],
 )
-def test_wrong_rules_are_named(wrong: Any, match: str, seed: int) -> None:
+def test_wrong_rules_are_named(wrong: Any, match: str | tuple[str, str], seed: int) -> None:
     prior, policy = PROBLEMS["finite-bernoulli"], EnvironmentSampling(2, wrong)
     belief, mask = prior.belief(3), np.tile([False, True, True], (3, 1))
     seen = Seen(1, 2, 3, None, mask)
-    with pytest.raises(ValueError, match=match):
+    with raises(match):
         policy.act(belief, seen, streams(seed, 3)(1))
-    with pytest.raises(ValueError, match=match):
+    with raises(match):
         policy.probabilities(belief, seen)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hidden_by_hand import ByHand, average_rewards, optimal, shots, trajectories
+from raising import raises
 from state_by_hand import distance, marginal, tail
 from test_finite_pomdp import random_prior
 
@@ -275,11 +276,11 @@ def test_no_policy_beats_the_optimal_value(seed: int) -> None:
 
 def test_problems_that_are_too_large_are_refused(seed: int) -> None:
     p, q = instances(seed, 1, noise="bernoulli", round_steps=None)[0]
-    with pytest.raises(ValueError, match="horizon must be shorter"):
+    with raises("horizon", "must be shorter"):
         bayes_optimal(p, 9, most=50)
-    with pytest.raises(ValueError, match="horizon must be shorter"):
+    with raises("horizon", "must be shorter"):
         exact_evaluation(p, TS, 9, most=50)
-    with pytest.raises(ValueError, match=r"round_steps|contexts"):
+    with raises("q", "round_steps"):
         exact_trajectory_tv(p, q.replaced(round_steps=7), TS, 2)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 
 import priorwise as pw
 from priorwise.core.streams import Purpose, Streams, streams
@@ -71,95 +72,100 @@ WRONG_PULLS: dict[str, tuple[Any, Any, type[Exception], str]] = {
         [0, 1],
         [1.0, np.nan],
         ValueError,
-        "rewards must be finite, got nan in task 1",
+        ("rewards", "must be finite, got nan in task"),
     ),
     "an infinite reward": (
         [0, 1],
         [np.inf, 1.0],
         ValueError,
-        "rewards must be finite, got inf in task 0",
+        ("rewards", "must be finite, got inf in task"),
     ),
-    "a reward of minus infinity": ([0, 1], [-np.inf, 1.0], ValueError, "rewards must be finite"),
-    "a huge reward": ([0, 1], [1e200, 1.0], ValueError, "rewards must lie between"),
-    "an arm too many": ([0, 3], [1.0, 1.0], ValueError, r"actions must be arms 0..2, got 3"),
-    "a negative arm": ([-1, 0], [1.0, 1.0], ValueError, r"actions must be arms 0..2, got -1"),
-    "half an arm": ([0.5, 1.0], [1.0, 1.0], TypeError, "actions must be arms as integers"),
-    "a NaN arm": ([np.nan, 1.0], [1.0, 1.0], TypeError, "actions must be arms as integers"),
+    "a reward of minus infinity": (
+        [0, 1],
+        [-np.inf, 1.0],
+        ValueError,
+        ("rewards", "must be finite"),
+    ),
+    "a huge reward": ([0, 1], [1e200, 1.0], ValueError, ("rewards", "must lie between")),
+    "an arm too many": ([0, 3], [1.0, 1.0], ValueError, ("actions", "must be arms")),
+    "a negative arm": ([-1, 0], [1.0, 1.0], ValueError, ("actions", "must be arms")),
+    "half an arm": ([0.5, 1.0], [1.0, 1.0], TypeError, ("actions", "must be arms as integers")),
+    "a NaN arm": ([np.nan, 1.0], [1.0, 1.0], TypeError, ("actions", "must be arms as integers")),
     "an arm of another kind": (
         ["red", "blue"],
         [1.0, 1.0],
         TypeError,
-        "actions must be arms as integers",
+        ("actions", "must be arms as integers"),
     ),
     "a truth value as an arm": (
         [True, False],
         [1.0, 1.0],
         TypeError,
-        "actions must be arms as integers",
+        ("actions", "must be arms as integers"),
     ),
     "a number for two arms": (
         1,
         [1.0, 1.0],
         ValueError,
-        r"actions must have one entry for each task, shape \(2,\), got \(\)",
+        ("actions", "must have one entry for each task"),
     ),
     "a number for two rewards": (
         [0, 1],
         1.0,
         ValueError,
-        "rewards must have one entry for each task",
+        ("rewards", "must have one entry for each task"),
     ),
     "three arms for two tasks": (
         [0, 1, 1],
         [1.0, 1.0],
         ValueError,
-        "actions must have one entry for each task",
+        ("actions", "must have one entry for each task"),
     ),
     "three rewards for two tasks": (
         [0, 1],
         [1.0, 0.0, 1.0],
         ValueError,
-        "rewards must have one entry for each task",
+        ("rewards", "must have one entry for each task"),
     ),
     "rewards by arm": (
         [0, 1],
         np.ones((2, 3)),
         ValueError,
-        "rewards must have one entry for each task",
+        ("rewards", "must have one entry for each task"),
     ),
-    "words as rewards": ([0, 1], ["a", "b"], TypeError, "rewards must be numbers"),
-    "complex rewards": ([0, 1], [1j, 1.0], TypeError, "rewards must be numbers"),
-    "None as rewards": ([0, 1], None, TypeError, "rewards must be numbers"),
-    "None among rewards": ([0, 1], [None, 1.0], TypeError, "rewards must be numbers"),
+    "words as rewards": ([0, 1], ["a", "b"], TypeError, ("rewards", "must be numbers")),
+    "complex rewards": ([0, 1], [1j, 1.0], TypeError, ("rewards", "must be numbers")),
+    "None as rewards": ([0, 1], None, TypeError, ("rewards", "must be numbers")),
+    "None among rewards": ([0, 1], [None, 1.0], TypeError, ("rewards", "must be numbers")),
     "ragged rewards": (
         [0, 1],
         [[1.0], [1.0, 0.0]],
         TypeError,
-        "rewards must be numbers in a regular shape",
+        ("rewards", "must be numbers in a regular shape"),
     ),
     "an infinite reward in half precision": (
         [0, 1],
         np.array([np.inf, 1.0], np.float16),
         ValueError,
-        "rewards must be finite",
+        ("rewards", "must be finite"),
     ),
     "an infinite reward in single precision": (
         [0, 1],
         np.array([1.0, -np.inf], np.float32),
         ValueError,
-        "rewards must be finite",
+        ("rewards", "must be finite"),
     ),
     "rewards that cannot be read": (
         [0, 1],
         Unreadable(),
         TypeError,
-        "rewards must be numbers in a regular shape",
+        ("rewards", "must be numbers in a regular shape"),
     ),
     "masked rewards": (
         [0, 1],
         np.ma.array([1.0, 0.0], mask=[0, 1]),
         TypeError,
-        "rewards has masked entries",
+        ("rewards", "has masked entries"),
     ),
 }
 
@@ -170,48 +176,46 @@ def test_a_belief_refuses_what_cannot_have_happened(
     prior: Any, wrong: tuple[Any, Any, type[Exception], str]
 ) -> None:
     actions, rewards, error, message = wrong
-    with pytest.raises(error, match=message):
+    with raises(message, kind=error):
         prior.belief(2).update(seen(prior=prior), actions, rewards, None)
 
 
 @pytest.mark.parametrize("prior", [BETA, BERNOULLI, MIXTURE], ids=["beta", "bernoulli", "mixture"])
 @pytest.mark.parametrize("reward", [-0.1, 1.1, 2.0])
 def test_a_belief_about_clicks_refuses_other_rewards(prior: Any, reward: float) -> None:
-    with pytest.raises(ValueError, match=r"rewards must .* for a .*Belief, got .* in task 1"):
+    with raises("rewards", "task 1"):
         prior.belief(2).update(seen(), [0, 1], [1.0, reward], None)
 
 
 @EVERY_PRIOR
 def test_a_belief_refuses_an_arm_that_was_not_available(prior: Any) -> None:
-    with pytest.raises(ValueError, match=r"actions must be available arms, but arm 2 of task 1"):
+    with raises("actions", "must be available arms, but arm 2"):
         prior.belief(2).update(seen(mask=MASK, prior=prior), [0, 2], [1.0, 1.0], None)
 
 
 @EVERY_PRIOR
 def test_a_belief_refuses_what_is_not_of_its_tasks(prior: Any) -> None:
     belief = prior.belief(2)
-    with pytest.raises(TypeError, match=r"seen must be a Seen"):
+    with raises("seen", "must be a Seen"):
         belief.update(None, [0, 1], [1.0, 1.0], None)
-    with pytest.raises(ValueError, match=r"seen.arms is 7, but the belief has 3 arms"):
+    with raises("seen.arms", "is 7, but the belief has 3"):
         belief.update(pw.core.Seen(1, 5, 7), [0, 1], [1.0, 1.0], None)
-    with pytest.raises(ValueError, match=r"seen.mask has 1 tasks, but there are 2"):
+    with raises("seen.mask", "has 1 tasks, but there are 2"):
         belief.update(pw.core.Seen(1, 5, 3, mask=MASK[:1]), [0, 1], [1.0, 1.0], None)
 
 
 @EVERY_PRIOR
 @pytest.mark.parametrize("tasks", [0, -1, 2.5, "2", None, True])
 def test_a_belief_is_about_a_number_of_tasks(prior: Any, tasks: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match=r"tasks must be"):
+    with raises("tasks", "must be"):
         prior.belief(tasks)
 
 
 @EVERY_PRIOR
 def test_a_prior_draws_from_a_stream_of_its_tasks(prior: Any) -> None:
-    with pytest.raises(TypeError, match=r"rng must be a Stream, .* got Generator"):
+    with raises("rng", "must be a Stream"):
         prior.sample(np.random.default_rng(SEED), 2)
-    with pytest.raises(
-        ValueError, match=r"rng must have a number for each of the 3 tasks, but is a stream of 2"
-    ):
+    with raises("rng", "must have a number for each of"):
         prior.sample(streams(SEED, 2)(0), 3)
 
 
@@ -232,16 +236,14 @@ def test_lists_and_arrays_are_the_same_to_a_belief(prior: Any) -> None:
 def test_a_linear_belief_refuses_other_features(signal: Any) -> None:
     belief, shown = LINEAR.belief(2), pw.core.Seen(1, 5, 3, signal)
     for ask in (lambda: belief.update(shown, [0, 1], [1.0, 1.0], None), lambda: belief.mean(shown)):
-        with pytest.raises(
-            ValueError, match=r"seen.signal must be the features of each task and arm"
-        ):
+        with raises("seen.signal", "must be the features of each task"):
             ask()
-    with pytest.raises(ValueError, match=r"seen.signal must be the features of each task and arm"):
+    with raises("seen.signal", "must be the features of each task"):
         pw.ThompsonSampling().act(belief, shown, streams(SEED, 2)(1))
 
 
 def test_a_linear_belief_refuses_features_that_are_no_numbers() -> None:
-    with pytest.raises(ValueError, match=r"seen.signal must be finite"):
+    with raises("seen.signal", "must be finite"):
         LINEAR.belief(2).update(pw.core.Seen(1, 5, 3, FEATURES * np.nan), [0, 1], [1.0, 1.0], None)
 
 
@@ -253,7 +255,7 @@ def test_a_linear_belief_refuses_features_of_another_kind(kind: type) -> None:
         lambda: LINEAR.belief(2).sample(streams(SEED, 2)(1), 2, signal),
         lambda: LINEAR.belief(2).mean(signal),
     ):
-        with pytest.raises(TypeError, match=r"seen\.signal must be an array of numbers"):
+        with raises("seen.signal", "must be an array of numbers"):
             call()
 
 
@@ -261,61 +263,54 @@ def test_a_linear_belief_refuses_features_of_another_kind(kind: type) -> None:
 def test_features_that_are_not_finite_do_not_become_values(wrong: float) -> None:
     signal = pw.core.Seen(1, 5, 3, np.where(FEATURES == 0.8, wrong, FEATURES))
     for policy in (pw.ThompsonSampling(), pw.Greedy(), pw.BayesUCB()):
-        with pytest.raises(ValueError, match=r"seen\.signal must be finite"):
+        with raises("seen.signal", "must be finite"):
             policy.act(LINEAR.belief(2), signal, streams(SEED, 2)(1))
 
 
 def test_features_whose_squares_are_not_finite_do_not_enter_a_belief() -> None:
-    with pytest.raises(ValueError, match=r"seen\.signal must be finite, at most 1e\+100"):
+    with raises("seen.signal", "must be finite, at most 1e+100"):
         LINEAR.belief(2).update(
             pw.core.Seen(1, 5, 3, np.full((2, 3, 2), 1e200)), [0, 1], [1.0, 0.0], None
         )
 
 
 def test_a_linear_belief_needs_to_be_shown_something() -> None:
-    with pytest.raises(TypeError, match="seen must be a Seen"):
+    with raises("seen", "must be a Seen"):
         LINEAR.belief(2).mean(None)
 
 
 @EVERY_PRIOR
 def test_a_belief_about_more_tasks_than_memory_holds(prior: Any) -> None:
-    with pytest.raises(ValueError, match=r"tasks=1.0e\+15 needs .* GB"):
+    with raises("tasks", "of 1.0e+15 needs 8,000,000 GB, and"):
         prior.belief(10**15)
 
 
 @EVERY_POLICY
 def test_a_policy_says_what_it_draws_from(policy: Any) -> None:
-    for wrong, name in (
-        (np.random.default_rng(SEED), "Generator"),
-        (0, "int"),
-        (None, "None"),
-        (streams(SEED, 2), "method"),
-    ):
-        with pytest.raises(TypeError, match=f"rng must be a Stream, .* got {name}"):
+    for wrong in (np.random.default_rng(SEED), 0, None, streams(SEED, 2)):
+        with raises("rng", "must be a Stream"):
             policy.act(GAUSSIAN.belief(2), seen(), wrong)
 
 
 @EVERY_POLICY
 def test_a_policy_refuses_another_batch(policy: Any) -> None:
     rng = streams(SEED, 2)(1)
-    with pytest.raises(ValueError, match=r"belief is about 5 tasks, but rng has 2"):
+    with raises("belief", "is about 5 tasks, but rng has"):
         policy.act(GAUSSIAN.belief(5), seen(), rng)
-    with pytest.raises(ValueError, match=r"seen.arms is 7, but the belief has 3 arms"):
+    with raises("seen.arms", "is 7, but the belief has 3"):
         policy.act(GAUSSIAN.belief(2), pw.core.Seen(1, 5, 7), rng)
-    with pytest.raises(ValueError, match=r"seen.mask has 1 tasks, but there are 2"):
+    with raises("seen.mask", "has 1 tasks, but there are 2"):
         policy.act(GAUSSIAN.belief(2), seen(mask=MASK[:1]), rng)
-    with pytest.raises(TypeError, match=r"seen must be a Seen"):
+    with raises("seen", "must be a Seen"):
         policy.act(GAUSSIAN.belief(2), 1, rng)
-    with pytest.raises(TypeError, match=r"belief must be a belief, as prior.belief"):
+    with raises("belief", "must be a belief, as prior.belief"):
         policy.act(GAUSSIAN, seen(), rng)
-    with pytest.raises(TypeError, match=r"belief must be a belief, .* got None"):
+    with raises("belief", "must be a belief"):
         policy.act(None, seen(), rng)
 
 
 def test_a_policy_says_what_it_needs_of_a_belief() -> None:
-    with pytest.raises(
-        TypeError, match=r"BayesUCB needs a belief with quantile; MixtureBelief lacks it"
-    ):
+    with raises("policy", "needs a belief with quantile; MixtureBelief lacks"):
         pw.BayesUCB().act(MIXTURE.belief(2), seen(), streams(SEED, 2)(1))
 
 
@@ -323,11 +318,11 @@ def test_a_policy_says_what_it_needs_of_a_belief() -> None:
 def test_a_belief_draws_from_a_stream_of_its_tasks(prior: Any) -> None:
     belief, shown = prior.belief(2), seen(prior=prior)
     for wrong in (0, -1, 2.5, "x", None):
-        with pytest.raises((TypeError, ValueError), match=r"draws must be"):
+        with raises("draws", "must be"):
             belief.sample(streams(SEED, 2)(1), wrong, shown)
-    with pytest.raises(TypeError, match=r"rng must be a Stream, .* got Generator"):
+    with raises("rng", "must be a Stream"):
         belief.sample(np.random.default_rng(SEED), 1, shown)
-    with pytest.raises(ValueError, match=r"belief is about 2 tasks, but rng has 5"):
+    with raises("belief", "is about 2 tasks, but rng has"):
         belief.sample(streams(SEED, 5)(1), 1, shown)
 
 
@@ -336,210 +331,222 @@ def test_a_belief_draws_from_a_stream_of_its_tasks(prior: Any) -> None:
 )
 @pytest.mark.parametrize("level", [2.0, 0.0, 1.0, -1.0, np.nan, "x", None])
 def test_a_quantile_has_a_level(prior: Any, level: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match=r"level must"):
+    with raises("level", "must"):
         prior.belief(2).quantile(level, seen(prior=prior))
 
 
 SEEN: dict[str, tuple[dict[str, Any], str]] = {
-    "step 0": ({"step": 0}, "step must be at least 1"),
-    "step past the horizon": ({"step": 6}, r"step must be one of 1..5, the horizon, got 6"),
-    "step of words": ({"step": "a"}, "step must be an integer"),
-    "half a step": ({"step": 1.5}, "step must be an integer"),
-    "no horizon": ({"horizon": 0}, "horizon must be at least 1"),
-    "endless horizon": ({"horizon": np.inf}, "horizon must be an integer"),
-    "no arms": ({"arms": 0}, "arms must be at least 1"),
-    "arms of words": ({"arms": "red"}, "arms must be an integer"),
+    "step 0": ({"step": 0}, ("step", "must be at least 1")),
+    "step past the horizon": ({"step": 6}, ("step", "must be one of 1..5, the")),
+    "step of words": ({"step": "a"}, ("step", "must be an integer")),
+    "half a step": ({"step": 1.5}, ("step", "must be an integer")),
+    "no horizon": ({"horizon": 0}, ("horizon", "must be at least 1")),
+    "endless horizon": ({"horizon": np.inf}, ("horizon", "must be an integer")),
+    "no arms": ({"arms": 0}, ("arms", "must be at least 1")),
+    "arms of words": ({"arms": "red"}, ("arms", "must be an integer")),
     "a task without an arm": (
         {"mask": np.array([[True] * 3, [False] * 3])},
-        "mask leaves task 1 without any arm",
+        ("mask", "leaves task 1 without any arm"),
     ),
-    "a mask of numbers": ({"mask": np.ones((2, 3))}, "mask must be boolean"),
+    "a mask of numbers": ({"mask": np.ones((2, 3))}, ("mask", "must be boolean")),
     "a mask of one row": (
         {"mask": np.ones(3, dtype=bool)},
-        r"mask must have shape \(task, 3\), got \(3,\)",
+        ("mask", "must have shape (task"),
     ),
     "a mask of other arms": (
         {"mask": np.ones((2, 4), dtype=bool)},
-        r"mask must have shape \(task, 3\)",
+        ("mask", "must have shape (task, 3)"),
     ),
-    "a span of time for a step": ({"step": np.timedelta64(1)}, "step must be an integer"),
+    "a span of time for a step": ({"step": np.timedelta64(1)}, ("step", "must be an integer")),
     "a mask that cannot be read": (
         {"mask": Unreadable()},
-        "mask must be numbers in a regular shape",
+        ("mask", "must be numbers in a regular shape"),
     ),
-    "a word for a mask": ({"mask": "all"}, "mask must be boolean"),
+    "a word for a mask": ({"mask": "all"}, ("mask", "must be boolean")),
 }
 
 
 @pytest.mark.parametrize("wrong", SEEN.values(), ids=SEEN)
 def test_seen_checks_itself(wrong: tuple[dict[str, Any], str]) -> None:
-    with pytest.raises((TypeError, ValueError), match=wrong[1]):
+    with raises(wrong[1]):
         seen(**wrong[0])
 
 
 Case = tuple[Callable[[], Any], str]
 BY_HAND: dict[str, Case] = {
-    "streams: negative seed": (lambda: streams(-1, 2), "seed must be at least 0"),
-    "streams: seed of words": (lambda: streams("a", 2), "seed must be an integer"),
-    "streams: seed too large": (lambda: streams(2**64, 2), "seed must be below"),
-    "streams: no tasks": (lambda: streams(SEED, 0), "tasks must be at least 1"),
-    "streams: half a task": (lambda: streams(SEED, 1.5), "tasks must be an integer"),
-    "streams: tasks beyond memory": (lambda: streams(SEED, 10**15), "tasks=.* needs .* GB"),
-    "streams: step -1": (lambda: streams(SEED, 2)(-1), "step must be at least 0"),
-    "streams: half a step": (lambda: streams(SEED, 2)(0.5), "step must be an integer"),
-    "streams: step 2**32": (lambda: streams(SEED, 2)(2**32), "step must be below"),
-    "stream: keys of a list": (lambda: pw.core.Stream([1, 2], 1), "keys must be"),
+    "streams: negative seed": (lambda: streams(-1, 2), ("seed", "must be at least 0")),
+    "streams: seed of words": (lambda: streams("a", 2), ("seed", "must be an integer")),
+    "streams: seed too large": (lambda: streams(2**64, 2), ("seed", "must be below")),
+    "streams: no tasks": (lambda: streams(SEED, 0), ("tasks", "must be at least 1")),
+    "streams: half a task": (lambda: streams(SEED, 1.5), ("tasks", "must be an integer")),
+    "streams: tasks beyond memory": (
+        lambda: streams(SEED, 10**15),
+        ("tasks", "of 1.0e+15 needs 3.2e+07 GB, and"),
+    ),
+    "streams: step -1": (lambda: streams(SEED, 2)(-1), ("step", "must be at least 0")),
+    "streams: half a step": (lambda: streams(SEED, 2)(0.5), ("step", "must be an integer")),
+    "streams: step 2**32": (lambda: streams(SEED, 2)(2**32), ("step", "must be below")),
+    "stream: keys of a list": (lambda: pw.core.Stream([1, 2], 1), ("keys", "must be")),
     "stream: normal(-1)": (
         lambda: streams(SEED, 2)(1).normal(-1),
-        "shape must be non-negative integers",
+        ("shape", "must be non-negative integers"),
     ),
     "stream: normal(1.5)": (
         lambda: streams(SEED, 2)(1).normal(1.5),
-        "shape must be non-negative integers",
+        ("shape", "must be non-negative integers"),
     ),
     "stream: uniform('a')": (
         lambda: streams(SEED, 2)(1).uniform("a"),
-        "shape must be non-negative",
+        ("shape", "must be non-negative"),
     ),
     "stream: normal beyond memory": (
         lambda: streams(SEED, 2)(1).normal(10**9, 10**9),
-        r"shape \(1000000000, .* needs .* GB",
+        ("shape", "(1000000000"),
     ),
-    "stream: integers(0)": (lambda: streams(SEED, 2)(1).integers(0), "high must be at least 1"),
-    "stream: integers(2.5)": (lambda: streams(SEED, 2)(1).integers(2.5), "high must be an integer"),
+    "stream: integers(0)": (
+        lambda: streams(SEED, 2)(1).integers(0),
+        ("high", "must be at least 1"),
+    ),
+    "stream: integers(2.5)": (
+        lambda: streams(SEED, 2)(1).integers(2.5),
+        ("high", "must be an integer"),
+    ),
     "stream: NaN weights": (
         lambda: streams(SEED, 2)(1).choice(np.full((2, 3), np.nan)),
-        "weights must be finite",
+        ("weights", "must be finite"),
     ),
     "stream: negative weights": (
         lambda: streams(SEED, 2)(1).choice(np.full((2, 3), -1.0)),
-        "weights must be finite and not negative",
+        ("weights", "must be finite and not negative"),
     ),
     "stream: no weight": (
         lambda: streams(SEED, 2)(1).choice(np.zeros((2, 3))),
-        "weights must be .* positive one for each task",
+        ("weights", "positive one for each task"),
     ),
     "stream: infinite weights": (
         lambda: streams(SEED, 2)(1).choice(np.full((2, 3), np.inf)),
-        "weights must be finite",
+        ("weights", "must be finite"),
     ),
     "stream: weights of one row": (
         lambda: streams(SEED, 2)(1).choice(np.ones(3)),
-        "weights must have a row for each of 2 tasks",
+        ("weights", "must have a row for each of"),
     ),
     "stream: weights of other tasks": (
         lambda: streams(SEED, 2)(1).counts(np.ones((5, 3)), 4),
-        "weights must have a row for each",
+        ("weights", "must have a row for each"),
     ),
     "stream: counts of NaN": (
         lambda: streams(SEED, 2)(1).counts(np.full((2, 3), np.nan), 4),
-        "weights must be finite",
+        ("weights", "must be finite"),
     ),
     "stream: counts(-1)": (
         lambda: streams(SEED, 2)(1).counts(np.ones((2, 3)), -1),
-        "draws must be at least 0",
+        ("draws", "must be at least 0"),
     ),
     "stream: beta of other tasks": (
         lambda: streams(SEED, 2)(1).beta(np.ones((5, 3)), np.ones((5, 3))),
-        "alpha must have a row for",
+        ("alpha", "must have a row for"),
     ),
     "stream: beta of NaN": (
         lambda: streams(SEED, 2)(1).beta(np.ones((2, 3)), np.full((2, 3), np.nan)),
-        "beta must be positive",
+        ("beta", "must be positive"),
     ),
     "stream: step -3": (
         lambda: pw.core.Stream(np.zeros(2, np.uint64), -3),
-        "step must be at least 0",
+        ("step", "must be at least 0"),
     ),
     "stream: step of words": (
         lambda: pw.core.Stream(np.zeros(2, np.uint64), "a"),
-        "step must be an integer",
+        ("step", "must be an integer"),
     ),
     "stream: beta of a number": (
         lambda: streams(SEED, 2)(1).beta(1.0, np.ones((2, 3))),
-        "alpha must be an array of numbers",
+        ("alpha", "must be an array of numbers"),
     ),
     "stream: beta of objects": (
         lambda: streams(SEED, 2)(1).beta(np.ones((2, 1)), np.array([[1.0], [None]])),
-        "beta must be an array of numbers",
+        ("beta", "must be an array of numbers"),
     ),
     "stream: beta of two shapes": (
         lambda: streams(SEED, 2)(1).beta(np.ones((2, 3)), np.ones((2, 1))),
-        "alpha and beta must have one shape",
+        ("alpha and beta", "must have one shape"),
     ),
     "stream: beta, -1 draws": (
         lambda: streams(SEED, 2)(1).beta(np.ones((2, 3)), np.ones((2, 3)), -1),
-        "draws must be at least 0",
+        ("draws", "must be at least 0"),
     ),
     "masked: values of other tasks": (
         lambda: seen(mask=MASK).masked(np.ones((5, 3))),
-        "values must be",
+        ("values", "must be"),
     ),
-    "masked: a row": (lambda: seen(mask=MASK).masked(np.ones(3)), "values must be"),
-    "masked: nothing": (lambda: seen(mask=MASK).masked(None), "values must be"),
+    "masked: a row": (lambda: seen(mask=MASK).masked(np.ones(3)), ("values", "must be")),
+    "masked: nothing": (lambda: seen(mask=MASK).masked(None), ("values", "must be")),
     "pick: ragged": (
         lambda: pw.core.pick([[1.0], [1.0, 2.0]], np.array([0.5])),
-        "values must be numbers in a regular shape",
+        ("values", "must be numbers in a regular shape"),
     ),
     "pick: masked": (
         lambda: pw.core.pick(np.ma.array([[1.0, 9.0]], mask=[[0, 1]]), np.array([0.5])),
-        "values has masked entries",
+        ("values", "has masked entries"),
     ),
     "pick: ragged uniform": (
         lambda: pw.core.pick(np.ones((2, 2)), [[0.1], [0.1, 0.2]]),
-        "uniform must be numbers in a regular shape",
+        ("uniform", "must be numbers in a regular shape"),
     ),
     "pick: NaN uniform": (
         lambda: pw.core.pick(np.ones((1, 3)), np.array([np.nan])),
-        r"uniform must lie in \[0, 1\)",
+        ("uniform", "must lie in [0, 1)"),
     ),
     "pick: uniform 2": (
         lambda: pw.core.pick(np.ones((1, 3)), np.array([2.0])),
-        r"uniform must lie in \[0, 1\)",
+        ("uniform", "must lie in [0, 1)"),
     ),
     "pick: uniform 1": (
         lambda: pw.core.pick(np.ones((1, 3)), np.array([1.0])),
-        r"uniform must lie in \[0, 1\)",
+        ("uniform", "must lie in [0, 1)"),
     ),
     "pick: negative uniform": (
         lambda: pw.core.pick(np.ones((1, 3)), np.array([-0.1])),
-        r"uniform must lie in \[0, 1\)",
+        ("uniform", "must lie in [0, 1)"),
     ),
     "pick: one uniform for two": (
         lambda: pw.core.pick(np.ones((2, 3)), np.array([0.5])),
-        "uniform must be one number for each of 2",
+        ("uniform", "must be one number for each of"),
     ),
     "pick: a number": (
         lambda: pw.core.pick(np.ones((1, 3)), 0.5),
-        "uniform must be one number for each",
+        ("uniform", "must be one number for each"),
     ),
     "pick: all minus infinity": (
         lambda: pw.core.pick(np.full((1, 3), -np.inf), np.array([0.5])),
-        "every value of a task is -inf",
+        ("values", "of a task"),
     ),
     "pick: NaN value": (
         lambda: pw.core.pick(np.array([[0.0, np.nan]]), np.array([0.5])),
-        "value of an arm is NaN",
+        ("values", "of an arm is NaN"),
     ),
     "pick: no arms": (
         lambda: pw.core.pick(np.ones((2, 0)), np.ones(2) / 2),
-        "values must be numbers",
+        ("values", "must be numbers"),
     ),
-    "pick: a row": (lambda: pw.core.pick(np.ones(3), np.ones(3) / 2), "values must be numbers"),
+    "pick: a row": (
+        lambda: pw.core.pick(np.ones(3), np.ones(3) / 2),
+        ("values", "must be numbers"),
+    ),
     "pick: words": (
         lambda: pw.core.pick(np.array([["a", "b"]]), np.array([0.5])),
-        "values must be numbers",
+        ("values", "must be numbers"),
     ),
 }
 
 
 @pytest.mark.parametrize("case", BY_HAND.values(), ids=BY_HAND)
 def test_what_is_used_by_hand_is_checked(case: Case) -> None:
-    with pytest.raises((TypeError, ValueError), match=case[1]):
+    with raises(case[1]):
         case[0]()
 
 
 def test_wide_stream_requests_are_counted_whole() -> None:
     """A shape whose product leaves 64 bits is not mistaken for a small one."""
-    with pytest.raises(ValueError, match=r"needs .* GB"):
+    with raises("shape", "of (4294967296, 4294967296, 1) for each"):
         Streams(SEED, np.arange(2, dtype=np.uint64)).at(Purpose.POLICY, 1).uniform(2**32, 2**32, 1)

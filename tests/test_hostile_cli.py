@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hostile_cli import Case, cases, make, run
+from raising import raises
 from typer.testing import CliRunner
 
 import priorwise as pw
@@ -113,7 +114,7 @@ def test_standard_output_that_is_closed(folder: Path) -> None:
 
 def test_standard_input_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(ValueError, match="it is closed"):
+    with raises("standard input", "is closed"):
         _standard_input()
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from raising import raises
 
 import priorwise as pw
 from priorwise.sensitivity.bounds.bandits import trajectory_bound
@@ -157,10 +158,7 @@ def test_the_prior_matters_and_there_is_no_regret(seed: int) -> None:
     ],
 )
 def test_bandit_bounds_refuse(tool: Any, instead: str) -> None:
-    with pytest.raises(
-        ValueError,
-        match=f"actions do not influence later signals, and Fork says they do: use .*{instead}",
-    ):
+    with raises("prior", "do not influence later signals"):
         tool()
 
 
@@ -198,17 +196,17 @@ def test_the_ladder_has_tails_of_rewards(seed: int) -> None:
 @pytest.mark.parametrize("environment", [SilentFork, LateFork])
 def test_an_environment_that_shows_signals_has_to_say(environment: Any, seed: int) -> None:
     prior = ForkPrior(environment=environment)
-    with pytest.raises(
-        TypeError, match=f"{environment.__name__} .*actions_influence_signals = False .*True"
-    ):
+    with raises(f"{environment.__name__}.actions_influence_signals", "is missing"):
         pw.simulate(prior, TS, horizon=HORIZON, tasks=8, seed=seed)
     if environment is SilentFork:
-        with pytest.raises(TypeError, match="actions_influence_signals"):
+        with raises(
+            "SilentFork.actions_influence_signals", "is missing, and the environment shows"
+        ):
             pw.reward_bound(prior, Q, TS, HORIZON, tv=TV, estimate=True, seed=seed)
 
 
 def test_what_it_says_is_true_or_false(seed: int) -> None:
-    with pytest.raises(TypeError, match="must be True or False, got 'sometimes'"):
+    with raises("VagueFork.actions_influence_signals", "must be True or"):
         pw.simulate(ForkPrior(environment=VagueFork), TS, horizon=HORIZON, tasks=8, seed=seed)
 
 

@@ -11,6 +11,7 @@ import pytest
 import state_by_hand
 import test_hidden_state
 import test_state_exact
+from raising import raises
 from registry import STATE_PRIORS
 from state_by_hand import distance, marginal
 from test_general_decisions import ahead_in_mdps, ahead_in_pomdps
@@ -136,7 +137,7 @@ def test_what_is_shown_is_worth_something(prior: Any, seed: int) -> None:
     run = pw.simulate(shown, TS, horizon=6, tasks=60_000, seed=seed)
     assert abs(run.mean_reward - exact[1]) < 5.0 * run.std_error
     assert exact[1] - exact[0] > 10.0 * run.std_error
-    with pytest.raises(ValueError, match="law of contexts"):
+    with raises("prior", "law of contexts"):
         pw.simulate(shown, TS, believed=prior, horizon=2, tasks=2, seed=seed)
     assert pw.load_prior(shown.to_json()) == shown
 
@@ -174,14 +175,14 @@ def test_wrong_signals_are_named() -> None:
     belief, played = shown.belief(tasks), (np.zeros(tasks, dtype=np.int64), np.ones(tasks))
     state = np.zeros(tasks, dtype=np.int64)
     for step, after in ((1, state + 2), (2, state), (2, state + 6)):
-        with pytest.raises(ValueError, match="after must be"):
+        with raises("after", "must be"):
             belief.update(Seen(step, 4, 2, state), *played, after)
-    with pytest.raises(ValueError, match="last_move must be one of"):
+    with raises("last_move", "must be one of"):
         FORK.replaced(last_move="seen")
-    with pytest.raises(ValueError, match="last_move must be one of"):
+    with raises("last_move", "must be one of"):
         SIGHT.replaced(last_move=True)
     silent = SIGHT.replaced(**SHOWN).belief(tasks)
-    with pytest.raises(ValueError, match="after must be an observation"):
+    with raises("after", "must be an observation"):
         silent.update(Seen(1, 4, 2, state - 1), *played, state - 1)
 
 

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy import integrate, stats
 
 import priorwise as pw
@@ -70,16 +71,16 @@ class TestFormalLowerBound:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ((0.3, 1, 100), "eta must lie strictly between 0 and 0.25"),
-            ((0.2, 1, 39), "horizon must be at least 40"),
-            ((0.2, 1, 40, 0.01), "eps must be at most eta"),
-            ((0.2, 0, 40), "k must be at least 1"),
+            ((0.3, 1, 100), ("eta", "must lie strictly between 0 and 0.25")),
+            ((0.2, 1, 39), ("horizon", "must be at least 40")),
+            ((0.2, 1, 40, 0.01), ("eps", "must be at most eta")),
+            ((0.2, 0, 40), ("k", "must be at least 1")),
         ],
     )
     def test_bad_numbers_are_refused(self, arguments, message) -> None:
-        with pytest.raises(ValueError, match=message):
+        with raises(message):
             pw.sensitivity.formal_lower_bound(*arguments)
-        with pytest.raises(ValueError, match="scale must be positive"):
+        with raises("scale", "must be positive"):
             pw.sensitivity.formal_lower_bound(0.2, 1, 40, scale=0.0)
 
 
@@ -252,11 +253,11 @@ def test_certified_tasks_of_beta_priors():
         for less in (0, 2)
     ]
     assert certified[0] <= 0.2 < certified[1]
-    with pytest.raises(TypeError, match="prior must be a BetaPrior"):
+    with raises("prior", "must be a BetaPrior"):
         pw.meta.beta_concentration(PRIOR, 100, 0.1, pulls=5)
-    with pytest.raises(ValueError, match="pulls must be at least 2"):
+    with raises("pulls", "must be at least 2"):
         pw.meta.beta_concentration(prior, 100, 0.1, pulls=1)
-    with pytest.raises(ValueError, match="radius must not be negative"):
+    with raises("radius", "must not be negative"):
         pw.meta.beta_constant(1.0, 1.0, radius=-1.0)
 
 

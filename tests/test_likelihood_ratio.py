@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy import stats
 from scipy.special import betainc, betaln, expit, gammaln, log_expit, stdtr
 
@@ -425,7 +426,7 @@ def test_one_pull_with_heavy_tails_leaves_nothing_to_chance(seed: int) -> None:
 @pytest.mark.parametrize("shape", [0.5, 0.51])
 def test_a_diameter_without_a_mean_raises_an_error(shape: float, seed: int) -> None:
     p, q = (pw.NormalGammaPrior([0.0, mean], 1.0, shape, 1.0) for mean in (1.0, 1.5))
-    with pytest.raises(ValueError, match="shape must be above"):
+    with raises("shape", "must be above"):
         pw.sensitivity_ladder(p, q, TS, 1, seed=seed)
     if shape == 0.5:
         assert np.isinf(p.belief(1).extremes(Seen(1, 1, 2))).all()

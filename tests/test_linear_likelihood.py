@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from counting import calls
+from raising import raises
 from scipy.stats import chi2, multivariate_normal
 
 import priorwise as pw
@@ -387,11 +388,11 @@ def test_impossible_statistics_are_refused(seed: int) -> None:
         (gram, 3.0 * moments, [50.0, 5.0]),
         (0.0 * gram, moments, squares),
     ):
-        with pytest.raises(ValueError, match="no features and rewards have"):
+        with raises("gram", "features"):
             LinearStatistics(*wrong, pulls)
-    with pytest.raises(ValueError, match="task 1"):
+    with raises("gram", "task 1"):
         LinearStatistics(bad, moments, squares, pulls)
-    with pytest.raises(ValueError, match="0 where pulls is 0, but task 1"):
+    with raises("gram", "0 where pulls is"):
         LinearStatistics(gram, moments, squares, [3, 0])
     # more features than pulls, no noise
     x = np.random.default_rng(seed).normal(size=(20, 3, 6)) * 10.0 ** np.arange(-9, 9, 3)
@@ -399,22 +400,22 @@ def test_impossible_statistics_are_refused(seed: int) -> None:
 
 
 def test_bad_arguments(seed: int) -> None:
-    with pytest.raises(ValueError, match="structure must be one of"):
+    with raises("structure", "must be one of"):
         estimator(structure="round")
-    with pytest.raises(ValueError, match="noise_var must be positive"):
+    with raises("noise_var", "must be positive"):
         estimator(noise_var=0.0)
-    with pytest.raises(ValueError, match="regulariser must not be negative"):
+    with raises("regulariser", "must not be negative"):
         estimator(regulariser=-1.0)
-    with pytest.raises(TypeError, match="contexts must say"):
+    with raises("contexts", "must say"):
         LinearMarginalLikelihood(contexts=3)  # type: ignore[arg-type]
     data = random_tasks(np.random.default_rng(seed), 5, 3, 4)
-    with pytest.raises(ValueError, match="start has 2 features"):
+    with raises("start", "has 2 features"):
         estimator().fit(data, start=pw.LinearGaussianPrior([0, 0], np.eye(2), 1.0, np.eye(2)))
-    with pytest.raises(TypeError, match="start must be"):
+    with raises("start", "must be"):
         estimator().fit(data, start=1.0)
-    with pytest.raises(ValueError, match="no task has a pull"):
+    with raises("data", "a pull"):
         estimator().fit(LinearStatistics(np.zeros((1, 3, 3)), np.zeros((1, 3)), [0.0], [0]))
-    with pytest.raises(ValueError, match="differs between arms"):
+    with raises("noise_var", "must be the same for all"):
         log_marginal_likelihood(
             pw.LinearGaussianPrior(np.zeros(3), np.eye(3), [1, 2, 3], np.eye(3)), data
         )

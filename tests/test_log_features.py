@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from raising import raises
 from typer.testing import CliRunner
 
 import priorwise as pw
@@ -157,53 +158,59 @@ def with_(log: pd.DataFrame, row: int, **changes: Any) -> pd.DataFrame:
 BAD: dict[str, tuple[Any, str]] = {
     "NaN": (
         lambda log: with_(log, 7, words=np.nan),
-        r"task_features: row 8 of the frame has no finite number in the column 'words'",
+        ("task_features", "has no finite number in row 8"),
     ),
     "infinite": (
         lambda log: with_(log, 7, words=np.inf),
-        r"task_features: row 8 of the frame has no finite number in the column 'words'",
+        ("task_features", "has no finite number in row 8"),
     ),
-    "huge": (lambda log: with_(log, 0, words=1e200), r"row 1 of the frame has a number above"),
+    "huge": (lambda log: with_(log, 0, words=1e200), ("task_features", "has a number above")),
     "no word": (
         lambda log: with_(log, 9, section=None),
-        r"task_features: row 10 of the frame has no value in the column 'section'",
+        ("task_features", "has no value in row 10"),
     ),
-    "blank": (lambda log: with_(log, 9, section=" "), "row 10 of the frame has no value"),
+    "blank": (lambda log: with_(log, 9, section=" "), ("task_features", "has no value in row 10")),
     "changes": (
         lambda log: with_(log, 12, words=77.0),
-        r"the column 'words' has [0-9.]+ and 77\.0 in the task '1'; a feature of a task is",
+        ("task_features", "must not differ in a task, as 'words' does in '1'"),
     ),
     "word changes": (
         lambda log: with_(log, 12, section="zoo"),
-        r"the column 'section' has '[a-z]+' and 'zoo' in the task '1'",
+        ("task_features", "must not differ in a task, as 'section' does in '1'"),
     ),
-    "constant": (lambda log: log.assign(words=3.0), "'words' is 3 in every task"),
+    "constant": (
+        lambda log: log.assign(words=3.0),
+        ("task_features", "'words' is 3 in every task"),
+    ),
     "tiny": (
         lambda log: log.assign(words=1e-200 * log.words),
-        "the column 'words' differs by less than 1e-40 between tasks, too little to compute",
+        ("task_features", "must differ by 1e-40"),
     ),
-    "one word": (lambda log: log.assign(section="x"), "'section' is 'x' in every task"),
+    "one word": (
+        lambda log: log.assign(section="x"),
+        ("task_features", "'section' is 'x' in every task"),
+    ),
     "collinear": (
         lambda log: log.assign(section=3.0 - 2.0 * log.words),
-        "'section' follows from 'words', so that their effects cannot be told apart",
+        ("task_features", "'section' follows from 'words'"),
     ),
     "a word for each task": (
         lambda log: log.assign(section="s" + log.task.astype(str)),
-        "the column 'section' has 120 different words, and at most 50",
+        ("task_features", "has 120 different words"),
     ),
     "missing among texts": (
         lambda log: log.assign(words=np.where(log.task == 3, "NA", "8")),
-        "the task '3' has 'NA' in the column 'words', where others have numbers",
+        ("task_features", "must be numbers in the column 'words'"),
     ),
     "dates": (
         lambda log: log.assign(words=pd.Timestamp("2024-01-01")),
-        "task_features: the column 'words' of the frame has timestamp",
+        ("task_features", "has timestamp"),
     ),
     "too few tasks": (
         lambda log: log.assign(words=log.task, section=np.where(log.task == 0, "x", "y"))[
             log.task < 3
         ],
-        "3 tasks cannot tell the effects of 2 features",
+        ("task_features", "for 3 tasks"),
     ),
 }
 
@@ -211,18 +218,18 @@ BAD: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("case", BAD)
 def test_features_that_cannot_be_are_refused_by_column_and_row(case: str, seed: int) -> None:
     change, words = BAD[case]
-    with pytest.raises(ValueError, match=words):
+    with raises(words):
         pw.fit_prior(change(log_of(seed)), "gaussian", task_features=FEATURES, seed=seed)
 
 
 @pytest.mark.parametrize("role", ["task", "action", "reward"])
 def test_a_column_with_another_role_is_no_feature(role: str, seed: int) -> None:
     log = log_of(seed, tasks=20)
-    with pytest.raises(ValueError, match=f"task_features: the column '{role}' of the frame looks"):
+    with raises("task_features", "of the frame"):
         read_log(log, task_features=[role])
-    with pytest.raises(ValueError, match=f"'{role}' is asked for in two roles, {role}= and task_f"):
+    with raises("log", "in two roles"):
         read_log(log, task_features=[role], **{role: role})
-    with pytest.raises(ValueError, match="'words' is asked for twice in task_features="):
+    with raises("log", "twice in task_features="):
         read_log(log, task_features=["words", "words"])
     # with another column in that role it may be one, as far as its name goes
     mine = f"my {role}"
@@ -252,37 +259,40 @@ def test_units_of_features_do_not_matter(seed: int) -> None:
 
 def test_families_without_such_a_mean_say_so(seed: int) -> None:
     log = clicks_of(seed)
-    with pytest.raises(TypeError, match="task_features needs a mean that follows features of tas"):
+    with raises("prior", "a mean that follows features of tas"):
         pw.fit_prior(log, "beta", task_features=FEATURES, seed=seed)
-    with pytest.raises(ValueError, match="task_features: mixtures have none"):
+    with raises("task_features", "mixtures have none"):
         pw.fit_prior(log, "two of beta", task_features=FEATURES, seed=seed)
     wide = log.assign(x=1.0)
-    with pytest.raises(ValueError, match="task_features"):
+    with raises("task_features", "must be left out with context="):
         pw.fit_prior(wide, context=["x"], task_features=FEATURES, seed=seed)
     plain = pw.fit_prior(log, "beta:exchangeable", seed=seed)
     for ask in (plain.prior_for, plain.for_features):
-        with pytest.raises(TypeError, match="does not depend on any"):
+        with raises("features", "does not depend on any"):
             ask({"words": 3})
 
 
 def test_asking_for_features_that_are_not_there_is_refused(seed: int) -> None:
     fit = pw.fit_prior(log_of(seed), "gaussian:full", task_features=FEATURES, seed=seed)
     for wrong, words in (
-        ({"words": 9}, "'section' is missing; the prior depends on 'words', 'section'"),
-        ({"words": 9, "section": "news", "x": 1}, "does not depend on 'x'"),
-        ({"words": np.nan, "section": "news"}, r"features\['words'\] must be a finite number"),
-        ({"words": "many", "section": "news"}, r"features\['words'\] must be a finite number"),
+        ({"words": 9}, ("features", "the prior depends on")),
+        ({"words": 9, "section": "news", "x": 1}, ("features", "depend")),
+        ({"words": np.nan, "section": "news"}, ("features['words']", "must be a finite number")),
+        ({"words": "many", "section": "news"}, ("features['words']", "must be a finite number")),
         (
             {"words": 9, "section": "zoo"},
-            r"features\['section'\] must be one of the words .*'news'",
+            ("features['section']", "must be one of the words"),
         ),
-        ({"words": [1, 2], "section": ["news"] * 3}, "one for each of 3 tasks"),
+        (
+            {"words": [1, 2], "section": ["news"] * 3},
+            ("features['words']", "one for each of 3 tasks"),
+        ),
     ):
-        with pytest.raises(ValueError, match=words):
+        with raises(words):
             fit.prior_for(wrong)
-    with pytest.raises(TypeError, match="features must map 'words', 'section'"):
+    with raises("features", "must map 'words', 'section'"):
         fit.prior_for([9, "news"])
-    with pytest.raises(ValueError, match="features must be those of one task"):
+    with raises("features", "must be those of one task"):
         fit.for_features({"words": [8, 9], "section": "news"})
 
 
@@ -300,7 +310,7 @@ def test_tools_take_the_fit_of_given_features_and_refuse_it_without(seed: int) -
         lambda: pw.simulate(fit.prior, pw.Greedy(), **size),
         lambda: fit.prior.belief(3),
     ):
-        with pytest.raises(TypeError, match=r"task_features 'words', 'section'\): say which with"):
+        with raises("prior", "task_features 'words'"):
             refused()
 
 
@@ -357,13 +367,11 @@ def test_tasks_are_replayed_with_the_prior_of_their_features(seed: int) -> None:
     shuffled = pw.backtest(mixed, policies, task_features=FEATURES, **options)
     lost = shuffled.difference("greedy", "greedy (no task features)")
     assert lost.mean <= 4.0 * lost.std_error
-    with pytest.raises(ValueError, match=r"propensity: .* do not know task_features"):
+    with raises("propensity", "task_features"):
         pw.backtest(log.assign(p=0.3), policies, propensity="p", task_features=FEATURES, **options)
     late = with_(log, 0, section="news")
     late.loc[late.task == 239, "section"] = "zoo"
-    with pytest.raises(
-        ValueError, match=r"task_features: later tasks are unlike earlier ones: .*zoo"
-    ):
+    with raises("task_features", "later tasks are unlike"):
         pw.backtest(late, policies, task_features=FEATURES, **options)
 
 
@@ -385,13 +393,13 @@ def test_a_mixture_can_be_asked_for_by_the_name_that_a_fit_prints(seed: int) -> 
     asked = pw.fit_prior(log, "two of gaussian:exchangeable", noise_var=1.0, seed=seed)
     assert asked.chosen == "two of gaussian:exchangeable"
     assert len(asked.prior.components) == 2
-    with pytest.raises(ValueError, match=r"family must be 'auto' or one of .*two of"):
+    with raises("family", "must be 'auto' or one of"):
         pw.fit_prior(log, "six of gaussian", noise_var=1.0, seed=seed)
     clicked = clicks_of(seed, strong=0.0, tasks=40)
     three = pw.fit_prior(clicked, "three of logit-normal", seed=seed)  # others cannot be mixed
     assert three.chosen == "three of logit-normal:exchangeable"
     assert len(three.fit.prior.components) == 3
-    with pytest.raises(ValueError, match="no mixture of logit-normal:diagonal can be learned"):
+    with raises("family", "no mixture of logit-normal:diagonal"):
         pw.fit_prior(clicked, "two of logit-normal:diagonal", seed=seed)
 
 
@@ -422,8 +430,8 @@ def test_the_command_line_takes_features(tmp_path: Path, seed: int) -> None:
         (play, "--features: missing, and PRIOR depends on task_features"),
         (judge, "--features: missing, and FIT depends on task_features"),
         ([*play, "--features", "words"], "--features: must be names with values"),
-        ([*play, "--features", "words=1"], "--features: features: 'section' is missing"),
-        ([*command, "wrds", *out], "--task-features wrds is no column"),
+        ([*play, "--features", "words=1"], "--features must have all that the prior depends on"),
+        ([*command, "wrds", *out], "--task-features must be a column of"),
         (
             ["recommend", log, "--task-features", "words", "--horizon", "2", "--seed", "0"],
             "No such option: --task-features",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy import stats
 from scipy.special import expit, log_expit
 
@@ -295,16 +296,16 @@ def test_sensitivity_tools_take_it(seed: int) -> None:
 
 
 def test_what_is_wrong_is_said() -> None:
-    with pytest.raises(ValueError, match="mean is in log odds"):
+    with raises("mean", "is in log odds"):
         pw.LogitNormalPrior([200.0], [[1.0]])
-    with pytest.raises(ValueError, match="var is of log odds"):
+    with raises("var", "is of log odds"):
         pw.ExchangeableLogitNormalPrior(0.0, 1e3, 0.0)
-    with pytest.raises(ValueError, match="cannot hold between 3 arms"):
+    with raises("correlation", "3 arms"):
         pw.ExchangeableLogitNormalPrior(0.0, 1.0, -0.9).for_arms(3)
-    with pytest.raises(ValueError, match="symmetric"):
+    with raises("cov", "symmetric"):
         pw.LogitNormalPrior([0.0, 0.0], [[1.0, 0.5], [0.0, 1.0]])
     belief = pw.LogitNormalPrior([0.0], [[1.0]]).belief(1)
-    with pytest.raises(ValueError, match="rewards"):
+    with raises("rewards", "must lie between 0 and 1"):
         belief.update(seen(1), np.array([0]), np.array([2.0]), None)
 
 

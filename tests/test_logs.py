@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import feather
+from raising import raises
 from stranger_family import PoissonLikelihood, PoissonPrior
 from typer.testing import CliRunner
 
@@ -89,12 +90,11 @@ def test_guesses_are_said_and_can_be_overruled(frame: pd.DataFrame) -> None:
     assert len(log.said) == 3
     assert "'Campaign' is taken for task=" in log.said[0]
     odd = other.rename(columns={"arm": "which one"})
-    with pytest.raises(ValueError, match=r"looks like the action .*action='which one'"):
+    with raises("log", "looks like the action"):
         read_log(odd)
     assert read_log(odd, action="which one").names == log.names
     strange = frame.rename(columns={"task": "mail", "action": "subject"})
-    words = r"looks like the task or the action .*pulls= is needed if a row sums"
-    with pytest.raises(ValueError, match=words):
+    with raises("log", "looks like the task or the action"):
         read_log(strange)
 
 
@@ -109,7 +109,7 @@ def test_arms_keep_their_names_or_are_new(seed: int) -> None:
     )
     named = pw.fit_prior(shared, reward="k", pulls="n", seed=seed, family="beta:separate").prior
     assert named.names == ("blue", "red")
-    with pytest.raises(ValueError, match="arms are new in every task"):
+    with raises("family", "arms are new in every task"):
         pw.fit_prior(shared, "beta:separate", reward="k", pulls="n", arms="new", seed=seed)
 
 
@@ -139,7 +139,7 @@ def test_a_strangers_family_is_fitted_from_a_log(seed: int) -> None:
     np.testing.assert_allclose(fit.prior.shape, by_hand.shape, rtol=1e-6)
     assert fit.check is not None
     sums = pulls_of(run).assign(n=1).groupby(["task", "action"]).sum().reset_index()
-    with pytest.raises(ValueError, match="one row per pull"):
+    with raises("pulls", "one row per pull"):
         pw.fit_prior(sums, "poisson-gamma", pulls="n", seed=seed)
 
 
@@ -154,7 +154,7 @@ def test_features_give_a_linear_prior(seed: int) -> None:
     fit = pw.fit_prior(frame, "linear:full", **given)
     by_hand = pw.LinearMarginalLikelihood(prior.contexts).fit(run).prior
     np.testing.assert_allclose(fit.prior.mean, by_hand.mean, rtol=1e-6, atol=1e-8)
-    with pytest.raises(ValueError, match="contexts: say where the features"):
+    with raises("contexts", "say where the features"):
         pw.fit_prior(frame, context=names, seed=seed)
 
 
@@ -261,50 +261,50 @@ def changed(frame: pd.DataFrame, column: str, value: Any) -> pd.DataFrame:
 
 
 BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "nothing": (lambda f: f[:0], {}, "has no rows"),
-    "one task": (lambda f: f[f.task == 0], {}, "one task only"),
-    "NaN": (lambda f: changed(f, "reward", np.nan), {}, "reward: row 5 of the frame has no finite"),
-    "infinite": (lambda f: changed(f, "reward", np.inf), {}, "reward: row 5 of the frame"),
+    "nothing": (lambda f: f[:0], {}, ("log", "has no rows")),
+    "one task": (lambda f: f[f.task == 0], {}, ("task", "must have several tasks in the")),
+    "NaN": (lambda f: changed(f, "reward", np.nan), {}, ("reward", "row 5 of the frame")),
+    "infinite": (lambda f: changed(f, "reward", np.inf), {}, ("reward", "row 5 of the frame")),
     "infinite, dropped": (
         lambda f: changed(f, "reward", np.inf),
         {"missing": "drop"},
-        "row 5 .* infinite",
+        ("reward", "infinite"),
     ),
-    "not binary": (lambda f: f, {"family": "beta"}, r"rewards are not 0 or 1: row 1 .*2,999 more"),
-    "no such column": (lambda f: f, {"reward": "clicks"}, "reward='clicks' is no column"),
-    "two roles": (lambda f: f, {"reward": "task", "task": "task"}, "'task' is asked for in two"),
+    "not binary": (lambda f: f, {"family": "beta"}, ("family", "rewards are not 0 or 1: row")),
+    "no such column": (lambda f: f, {"reward": "clicks"}, ("reward", "column")),
+    "two roles": (lambda f: f, {"reward": "task", "task": "task"}, ("log", "'task'")),
     "words": (
         lambda f: changed(f, "reward", "oops"),
         {},
-        "row 5 of the column 'reward' has 'oops'",
+        ("log", "row 5 of the column 'reward' has"),
     ),
     "no task": (
         lambda f: changed(f.astype({"task": float}), "task", np.nan),
         {},
-        "row 5 .*no task",
+        ("task", "no task"),
     ),
     "twice": (
         lambda f: pd.concat([f, f.reward], axis=1),
         {},
-        "column 'reward' more than once",
+        ("log", "column 'reward' more than once"),
     ),
-    "no family": (lambda f: f, {"family": "gauss"}, "family must be 'auto' or one of beta"),
-    "no table": (lambda f: 3, {}, "log must be a path"),
-    "half a pull": (lambda f: f.assign(n=0.5), {"pulls": "n"}, "pulls: row 1 .*no whole number"),
+    "no family": (lambda f: f, {"family": "gauss"}, ("family", "must be 'auto' or one of beta")),
+    "no table": (lambda f: 3, {}, ("log", "must be a path")),
+    "half a pull": (lambda f: f.assign(n=0.5), {"pulls": "n"}, ("pulls", "no whole number")),
     "one row for each arm of a task": (
         lambda f: f.drop_duplicates(["task", "action"]),
         {},
-        "reward: no task has two rows of one arm, .* counts them, pulls=...; if you know",
+        ("reward", "two rows of one"),
     ),
-    "missing": (lambda f: f, {"missing": "zero"}, "missing must be"),
-    "arms": (lambda f: f, {"arms": 6}, "arms must be"),
+    "missing": (lambda f: f, {"missing": "zero"}, ("missing", "must be")),
+    "arms": (lambda f: f, {"arms": 6}, ("arms", "must be")),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_logs_are_refused_by_column_and_row(name: str, frame: pd.DataFrame, seed: int) -> None:
     change, options, words = BAD[name]
-    with pytest.raises((TypeError, ValueError), match=words):
+    with raises(words):
         pw.fit_prior(change(frame), **{"seed": seed, **options})
 
 
@@ -312,14 +312,14 @@ def test_clicks_above_impressions_name_their_row(seed: int) -> None:
     log = pd.DataFrame(
         {"test": [1, 1, 2], "arm": [1, 2, 1], "clicks": [1, 9, 2], "pulls": [5, 5, 5]}
     )
-    with pytest.raises(ValueError, match=r"row 2 .*'clicks' that is not a whole number between 0"):
+    with raises("family", "'clicks' that is not a whole number"):
         pw.fit_prior(log, "beta", seed=seed)
 
 
 def test_too_many_arms_to_tell_apart(seed: int) -> None:
     many = pd.DataFrame({"task": np.repeat(np.arange(9), 1000), "action": np.arange(9000) % 1000})
     many["reward"] = 0.5 * (many.action % 3)
-    with pytest.raises(ValueError, match=r"1,000 values, too many .* arms='new'"):
+    with raises("action", "1,000 values, too many"):
         pw.fit_prior(many, arms="same", seed=seed)
 
 
@@ -336,14 +336,15 @@ def test_bad_files_are_refused(tmp_path: Path, seed: int) -> None:
     (tmp_path / "twice.csv").write_text("task,action,reward,reward\n1,2,3,4\n")
     (tmp_path / "no.parquet").write_bytes(b"PAR1 this is none")
     for name, words in (
-        ("none.csv", "no file"),
         ("empty.csv", "is empty"),
         ("twice.csv", "more than once"),
         ("no.parquet", "cannot be read"),
         ("log.xlsx", "must be a file ending in"),
     ):
-        with pytest.raises((OSError, ValueError), match=words):
+        with raises("log", words):
             pw.fit_prior(tmp_path / name, seed=seed)
+    with pytest.raises(FileNotFoundError, match="no file"):
+        pw.fit_prior(tmp_path / "none.csv", seed=seed)
 
 
 @pytest.mark.slow
@@ -367,13 +368,13 @@ def test_the_command_line_goes_from_example_to_prior(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--task", "nope"], "--task nope is no column"),
+        (["--task", "nope"], "--task must be a column of"),
         (["--family", "nope"], "--family must be"),
         (["--out", ""], "--out"),
     ],
 )
 def test_the_command_line_refuses_and_writes_nothing(
-    options: list[str], words: str, tmp_path: Path
+    options: list[str], words: str | tuple[str, str], tmp_path: Path
 ) -> None:
     log = tmp_path / "log.csv"
     log.write_text("task,action,reward\n1,a,0\n1,b,1\n2,a,0\n2,b,0\n")

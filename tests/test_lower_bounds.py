@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from raising import raises
 
 import priorwise as pw
 from priorwise.families.finite.instances import noiseless_instance, two_point_instance
@@ -208,16 +209,19 @@ def test_two_point_distance_is_measured(seed: int) -> None:
 
 def test_bad_parameters_are_named() -> None:
     for call, message in (
-        (lambda: two_point_instance(0.0), "eps must lie strictly between 0 and 1"),
-        (lambda: noiseless_instance(1, 0.1, 0.1), "arms must be at least 2"),
-        (lambda: noiseless_instance(10, 0.1, 0.5), "delta must lie strictly between 0 and 0.5"),
-        (lambda: noiseless_instance(10, 0.1, 1e-9), "delta must be larger"),
-        (lambda: noiseless_instance(10_000, 0.1, 0.01), "use lower_bound_gap"),
+        (lambda: two_point_instance(0.0), ("eps", "must lie strictly between 0 and 1")),
+        (lambda: noiseless_instance(1, 0.1, 0.1), ("arms", "must be at least 2")),
+        (
+            lambda: noiseless_instance(10, 0.1, 0.5),
+            ("delta", "must lie strictly between 0 and 0.5"),
+        ),
+        (lambda: noiseless_instance(10, 0.1, 1e-9), ("delta", "must be larger")),
+        (lambda: noiseless_instance(10_000, 0.1, 0.01), ("arms", "must be fewer: the table of")),
         (
             lambda: theorem_gap(2, 10, 100, 0.1, 0.01),
-            r"eps must be at most 1 / \(k horizon\) = 0.05",
+            ("eps", "must be at most 1 / (k"),
         ),
-        (lambda: theorem_gap(1, 10, 10, 0.01, 0.01), "arms must exceed the horizon 10"),
+        (lambda: theorem_gap(1, 10, 10, 0.01, 0.01), ("arms", "must exceed the horizon 10")),
     ):
-        with pytest.raises(ValueError, match=message):
+        with raises(message):
             call()

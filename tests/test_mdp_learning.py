@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from registry import EARNED, MOVES, STATE_PRIORS, SUCCESSES
 from scipy.optimize import minimize
 from scipy.special import gammaln
@@ -124,9 +125,9 @@ def test_rows_without_a_maximum_say_so(seed: int) -> None:
     assert even.reason is not None
     assert even.alpha.sum() > 1e6
     statistics = MdpStatistics.empty(3, states=3, arms=2)
-    with pytest.raises(ValueError, match="nothing to fit"):
+    with raises("data", "must have a task with a"):
         DirichletMdpMarginalLikelihood(STATE_PRIORS["mdp"][0]).fit(statistics)
-    with pytest.raises(TypeError, match="pass like="):
+    with raises("like", "is missing: a DirichletMdpPrior of the"):
         DirichletMdpMarginalLikelihood().fit(statistics)
 
 

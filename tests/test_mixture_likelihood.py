@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy.special import betaln
 from scipy.stats import chi2
 
@@ -235,7 +236,7 @@ def test_statistics_of_the_components_serve_a_mixture(seed: int) -> None:
     want = np.log(0.25 * np.exp(each[0]) + 0.75 * np.exp(each[1]))
     np.testing.assert_allclose(pw.meta.log_marginal_likelihood(prior, data), want, rtol=1e-12)
     assert prior.replaced(names=("a", "b")).names == ("a", "b")
-    with pytest.raises(TypeError, match="statistics must be"):
+    with raises("statistics", "must be"):
         pw.meta.log_marginal_likelihood(prior, pw.GaussianStatistics([[1.0, 1.0]], [[0.0, 1.0]]))
 
 
@@ -244,9 +245,9 @@ def test_a_learned_prior_is_mixed_with_a_vague_one() -> None:
     robust = pw.MixturePrior.with_vague(learned, 0.2)
     assert robust.components == (learned, pw.BetaPrior([1, 1], [1, 1]))
     assert robust.probs.tolist() == [0.8, 0.2]
-    with pytest.raises(ValueError, match="share"):
+    with raises("share", "must lie strictly between 0 and"):
         pw.MixturePrior.with_vague(learned, 1.5)
-    with pytest.raises(TypeError, match="learned"):
+    with raises("learned", "must be a prior with arms"):
         pw.MixturePrior.with_vague("a prior")
 
 
@@ -264,31 +265,31 @@ def test_a_point_mass_and_a_slab(seed: int) -> None:
 
 
 def test_bad_input(seed: int) -> None:
-    with pytest.raises(ValueError, match="components must be"):
+    with raises("components", "must be"):
         MixtureMarginalLikelihood(BETA, 1, seed=seed)
-    with pytest.raises(TypeError, match="estimator"):
+    with raises("estimator", "estimator"):
         MixtureMarginalLikelihood("beta", seed=seed)
-    with pytest.raises(ValueError, match="regulariser"):
+    with raises("regulariser", "must not be negative"):
         MixtureMarginalLikelihood(BETA, seed=seed, regulariser=-1.0)
-    with pytest.raises(ValueError, match="tolerance"):
+    with raises("tolerance", "must be positive"):
         MixtureMarginalLikelihood(BETA, seed=seed, tolerance=0.0)
-    with pytest.raises(TypeError, match="seed"):
+    with raises("seed", "must be an integer"):
         MixtureMarginalLikelihood(BETA, seed="x")  # type: ignore[arg-type]
     data = pw.BetaStatistics([[1, 2], [0, 5], [3, 3]], [[3, 4], [2, 6], [9, 9]])
     mixture = MixtureMarginalLikelihood(BETA, seed=seed)
-    with pytest.raises(ValueError, match="start must be"):
+    with raises("start", "must be"):
         mixture.fit(data, start=pw.ExchangeableBetaPrior(1, 1))
     three = ExchangeableMixturePrior([pw.ExchangeableBetaPrior(1, 1)] * 3, [0.2, 0.3, 0.5])
-    with pytest.raises(ValueError, match="start must be"):
+    with raises("start", "must be"):
         mixture.fit(data, start=three)
     full = pw.LogitNormalPrior([0.0, 0.0], np.eye(2))
-    with pytest.raises(TypeError, match="exchangeable arms only"):
+    with raises("mixtures", "exchangeable arms only"):
         ask(full, "coordinates", "a test")(full, 2)
-    with pytest.raises(TypeError, match="components"):
+    with raises("components[0]", "must be a prior of exchangeable"):
         ExchangeableMixturePrior([pw.BetaPrior([1], [1])], [1.0])
-    with pytest.raises(TypeError, match="components"):
+    with raises("components", "must be a list of priors"):
         ExchangeableMixturePrior("x", [1.0])
-    with pytest.raises(ValueError, match="reward_law"):
+    with raises("components", "reward_law"):
         ExchangeableMixturePrior(
             [pw.ExchangeableBetaPrior(1, 1), pw.ExchangeableGaussianPrior(0, 1, 0, 1)], [0.5, 0.5]
         )

@@ -13,6 +13,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy import stats
 
 import priorwise as pw
@@ -331,7 +332,7 @@ def test_prefixes_splits_and_json(variant, seed):
     parts = statistics[:300] + statistics[300:304] + statistics[304:]
     assert e.fit(parts) == e.fit(statistics)
     assert e.fit_prefixes(statistics, []) == []
-    with pytest.raises(ValueError, match="must not exceed the number of tasks, 1000"):
+    with raises("sizes", "must not exceed the number of tasks"):
         e.fit_prefixes(statistics, [1001])
 
 
@@ -346,7 +347,7 @@ def test_groups_give_the_same_prior(variant, seed):
     np.testing.assert_allclose(grouped.prior.cov, fit.prior.cov, atol=1e-12)
     assert (grouped.tasks, grouped.left_out) == (fit.tasks, fit.left_out)
     assert np.isnan(grouped.std_errors["mean"]).all()
-    with pytest.raises(ValueError, match="groups do not keep"):
+    with raises("variant", "groups do not keep"):
         estimator("difference").fit(statistics.grouped())
 
 
@@ -432,41 +433,41 @@ def test_a_noise_that_cannot_be_told_must_be_passed(seed):
     run = pw.simulate(PRIOR, pw.Uniform(), horizon=2, tasks=30, seed=seed, keep=True)
     same = GaussianStatistics([[2, 2]] * 3, [[1.0, 2.0]] * 3, [[0.5, 2.0]] * 3)
     for bad, data, why in (
-        (GaussianMoments("no-cov"), run, "no task repeats an arm.*pass noise_var"),
-        (GaussianMoments("full"), same, "never differ.*pass noise_var"),
+        (GaussianMoments("no-cov"), run, ("noise_var", "no task repeats an arm")),
+        (GaussianMoments("full"), same, ("noise_var", "never differ")),
         (
             GaussianMoments("no-cov"),
             GaussianStatistics([[2, 2]], [[1.0, 0.0]]),
-            "without squares.*pass noise_var",
+            "squares",
         ),
         (
             GaussianMoments("no-cov"),
             GaussianStatistics([[2, 2]], [[1.0, 0.0]]).grouped(),
-            "without squares.*pass noise_var",
+            "squares",
         ),
         (
             LinearMoments(np.eye(2)),
             LinearStatistics([np.eye(2)], [[1.0, 1.0]], [2.0], [2]),
-            "more pulls than features.*pass noise_var",
+            ("noise_var", "more pulls than features"),
         ),
     ):
-        with pytest.raises(ValueError, match=why):
+        with raises(why):
             bad.fit(data)
 
 
 def test_bad_input_is_refused():
     statistics = GaussianStatistics([[2, 2]], [[1.0, 0.0]])
-    with pytest.raises(ValueError, match="needs the sums of squared rewards"):
+    with raises("variant", "needs the sums of squared rewards"):
         GaussianMoments("full").fit(statistics)
-    with pytest.raises(ValueError, match="hold estimates"):
+    with raises("moments", "hold estimates"):
         GaussianMoments("no-cov").fit(GaussianStatistics.from_estimates([1.0], [1.0]))
-    with pytest.raises(ValueError, match="variant must be one of"):
+    with raises("variant", "must be one of"):
         GaussianMoments("best")
-    with pytest.raises(ValueError, match="needs mean"):
+    with raises("mean", "is the known prior mean for"):
         GaussianMoments("known-mean")
-    with pytest.raises(ValueError, match="take none"):
+    with raises("cov", "is the covariance that variant='no-cov' assumes"):
         GaussianMoments("full", cov=np.eye(2))
-    with pytest.raises(TypeError, match="kept Run or GaussianStatistics"):
+    with raises("data", "kept Run or GaussianStatistics"):
         GaussianMoments().fit([1, 2])
 
 
@@ -769,9 +770,9 @@ def test_finite_level_and_merging():
     assert FiniteCounts(TASKS, level=0.95).fit_prefixes(statistics, [2]) == [
         FiniteCounts(TASKS, level=0.95).fit(statistics[:2])
     ]
-    with pytest.raises(ValueError, match="level must lie"):
+    with raises("level", "must lie"):
         FiniteCounts(TASKS, level=0.4)
-    with pytest.raises(ValueError, match="3 candidates, but this estimator has 16"):
+    with raises("statistics", "estimator"):
         FiniteCounts(problems.discrete().prior).fit(statistics)
 
 
@@ -869,5 +870,5 @@ def test_linear_moments_count_the_arms_of_the_contexts(seed):
 
 @pytest.mark.parametrize("noise", [np.inf, np.nan, [[1.0, 2.0]], 0.0])
 def test_impossible_noise_is_refused(noise):
-    with pytest.raises(ValueError, match="noise_var"):
+    with raises("noise_var", "must be"):
         GaussianMoments(noise_var=noise)

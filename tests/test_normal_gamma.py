@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy import stats
 from scipy.integrate import quad
 
@@ -234,18 +235,18 @@ def test_environments_are_drawn_from_the_prior(seed: int) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"pulls": 0.0}, "pulls must be positive"),
-        ({"shape": 0.05}, "shape must be positive .at least 0.1"),
-        ({"rate": -1.0}, "rate must be positive"),
-        ({"rate": 1e60}, "rate must not exceed 1e.50"),
+        ({"pulls": 0.0}, ("pulls", "must be positive")),
+        ({"shape": 0.05}, ("shape", "must be positive")),
+        ({"rate": -1.0}, ("rate", "must be positive")),
+        ({"rate": 1e60}, ("rate", "must not exceed")),
         ({"mean": [0.0, np.nan]}, "mean"),
         ({"pulls": [1.0, 1.0, 1.0]}, "pulls must have shape"),
         ({"names": ["a"]}, "names"),
     ],
 )
-def test_bad_parameters_are_named(change: dict[str, Any], words: str) -> None:
+def test_bad_parameters_are_named(change: dict[str, Any], words: str | tuple[str, str]) -> None:
     good: dict[str, Any] = {"mean": [0.0, 1.0], "pulls": 1.0, "shape": 2.0, "rate": 1.0}
-    with pytest.raises(ValueError, match=words):
+    with raises(words):
         NG(**good | change)
 
 
@@ -255,7 +256,7 @@ def test_what_has_no_mean_is_refused_and_nothing_else(seed: int) -> None:
     other = NG([0.1, 0.5], 1.0, 0.4, 1.0)
     assert np.isfinite(pw.simulate(heavy, TS, horizon=5, tasks=200, seed=seed).mean_reward)
     for engine in ("numpy", "compiled"):
-        with pytest.raises(ValueError, match="exact look-ahead needs shape above 1/2"):
+        with raises("shape", "exact look-ahead"):
             pw.simulate(
                 heavy, pw.ExactKnowledgeGradient(), horizon=3, tasks=5, seed=seed, engine=engine
             )
@@ -265,13 +266,13 @@ def test_what_has_no_mean_is_refused_and_nothing_else(seed: int) -> None:
         lambda: pw.reward_bound(heavy, other, TS, 3),
         lambda: pw.sensitivity_ladder(heavy, other, TS, 2, seed=seed, tasks=100),
     ):
-        with pytest.raises(ValueError, match=r"expected diameter .* is infinite"):
+        with raises("shape", "expected diameter"):
             call()
     assert pw.trajectory_bound(heavy, other, TS, 3).value < 1.0
 
 
 def test_statistics_without_squares_are_refused() -> None:
-    with pytest.raises(ValueError, match="squares"):
+    with raises("statistics", "squares"):
         NG([0.0], 1.0, 2.0, 1.0).belief_given(pw.GaussianStatistics([[1]], [[1.0]]))
-    with pytest.raises(ValueError, match="squares"):
+    with raises("squares", "are missing, without which the variance"):
         pw.families.NormalGammaMarginalLikelihood().fit(pw.GaussianStatistics([[1]], [[1.0]]))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from scipy import stats
 from scipy.integrate import quad
 
@@ -183,7 +184,7 @@ def test_tail_expectations_against_draws(seed: int) -> None:
 def test_only_the_general_condition_holds() -> None:
     prior = NG([0.0, 0.5], 1.0, 3.0, 1.0)
     for condition in ("subgaussian", "subgamma", "bounded", "normal"):
-        with pytest.raises(ValueError, match=r"not known to hold .*known: student"):
+        with raises("condition", "not known to hold"):
             pw.tail_expectation(prior, 0.1, condition=condition)
     assert pw.tail_expectation(prior, 0.0).value == np.inf
     assert pw.tail_expectation(NG([0.3], 1.0, 0.4, 1.0), 0.1).value == 0.0  # one arm

@@ -12,6 +12,7 @@ import numpy as np
 import particle_models as models
 import pytest
 from matplotlib.figure import Figure
+from raising import raises
 from scipy import stats
 
 import priorwise as pw
@@ -69,18 +70,18 @@ def test_the_distance_of_densities_is_that_of_the_family(seed: int) -> None:
 
 def test_densities_without_their_constants_are_refused(seed: int) -> None:
     off = near(log_prior=lambda mu: near_log_prior(mu) + 0.1)
-    with pytest.raises(ValueError, match="must be log densities with their constants"):
+    with raises("log_prior", "must be log densities with their constants"):
         pw.total_variation(true(), off, seed=seed)
 
 
 def test_distances_that_are_not_known_are_refused(seed: int) -> None:
-    with pytest.raises(ValueError, match=r"needs the densities of both: pass log_prior="):
+    with raises("log_prior", "needs the densities of"):
         pw.total_variation(true(), near(log_prior=None), seed=seed)
-    with pytest.raises(ValueError, match="one of the priors is of given draws"):
+    with raises("q", "of given draws"):
         pw.total_variation(true(), models.given_normal(), seed=seed)
-    with pytest.raises(ValueError, match="different reward laws"):
+    with raises("q", "reward"):
         pw.total_variation(true(), models.clicks(particles=64), seed=seed)
-    with pytest.raises(TypeError, match="needs the densities of two priors"):
+    with raises("prior", "densities"):
         pw.sensitivity.kl(true(), near())
 
 
@@ -131,7 +132,7 @@ def test_bounds_take_an_estimate_where_they_are_told(seed: int) -> None:
     assert bound.value < exact.value + 5.0 * bound.std_error
     estimate = pw.reward_bound(EXACT, EXACT_NEAR, policy, 2, **how)
     assert abs(bound.value - estimate.value) < 5.0 * np.hypot(bound.std_error, estimate.std_error)
-    with pytest.raises(ValueError, match="nothing is known of the tails"):
+    with raises("seed", "nothing is known of the tails"):
         pw.reward_bound(true(), near(), policy, 2)
     certified = pw.reward_bound(models.given(), models.given([0.3, 0.4, 0.2, 0.1]), policy, 2)
     assert certified.kind == "certified"
@@ -181,7 +182,7 @@ def test_the_diagnosis_tells_few_particles_from_many(seed: int, drawn: list[Figu
     assert np.median(moving.sizes[:, -1]) > np.median(
         models.gaussian(particles=256).diagnose(run).sizes[:, -1]
     )
-    with pytest.raises(TypeError, match="run must be a Run with keep=True"):
+    with raises("run", "must be a Run with keep=True"):
         models.gaussian(particles=16).diagnose(3)
 
 
@@ -260,19 +261,17 @@ def test_functions_without_a_name_are_refused() -> None:
     lost = models.gaussian(particles=16).replaced(
         log_density=lambda mu, a, r: -((r - mu[:, a]) ** 2)
     )
-    with pytest.raises(
-        TypeError, match=r"log_density is a function, which JSON cannot hold: regis"
-    ):
+    with raises("log_density", "is a function, which JSON cannot"):
         lost.to_json()
-    with pytest.raises(ValueError, match="has no name by which code elsewhere would find it"):
+    with raises("name", "by which code elsewhere would find it"):
         pw.families.register_function(lost.reward_law.log_density)
     named = pw.families.register_function(lost.reward_law.log_density, name="square loss")
     assert pw.load_prior(lost.to_json()).reward_law.log_density is named
-    with pytest.raises(ValueError, match="name 'square loss' is taken by another function"):
+    with raises("name", "is taken by another function"):
         pw.families.register_function(lambda mu: mu, name="square loss")
-    with pytest.raises(ValueError, match="log_density must be a function of"):
+    with raises("particle.log_density", "must be a function of"):
         pw.load_prior(lost.to_json().replace('"square loss"', "null"))
-    with pytest.raises(ValueError, match="log_density must be the name of a function, got 3"):
+    with raises("particle.log_density", "must be the name of a"):
         pw.load_prior(lost.to_json().replace('"square loss"', "3"))
 
 
@@ -290,13 +289,13 @@ def test_histories_are_packed_joined_and_merged() -> None:
     assert one.pulls.tolist() == [2, 1]
     assert repr(one) == "ParticleStatistics(tasks=2, arms=3, pulls=3)"
     for wrong, words in (
-        ({"actions": [[3]], "rewards": [[1.0]]}, "actions must be arms 0..2, got 3"),
-        ({"actions": [[0.5]], "rewards": [[1.0]]}, "actions must be arms, or -1"),
-        ({"actions": [0], "rewards": [1.0]}, r"actions must be \(task, step\)"),
-        ({"actions": [[0]], "rewards": [[np.nan]]}, "rewards must be finite"),
-        ({"actions": [[0]], "rewards": [[1.0]], "shown": [[1.0]]}, "shown must be"),
+        ({"actions": [[3]], "rewards": [[1.0]]}, ("actions", "must be arms")),
+        ({"actions": [[0.5]], "rewards": [[1.0]]}, ("actions", "must be arms, or -1")),
+        ({"actions": [0], "rewards": [1.0]}, ("actions", "must be (task, step)")),
+        ({"actions": [[0]], "rewards": [[np.nan]]}, ("rewards", "must be finite")),
+        ({"actions": [[0]], "rewards": [[1.0]], "shown": [[1.0]]}, ("shown", "must be")),
     ):
-        with pytest.raises(ValueError, match=words):
+        with raises(words):
             ParticleStatistics(arms=3, **wrong)
 
 
@@ -319,77 +318,98 @@ def global_numbers(rng: Any) -> Any:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "no seed": ({"seed": None}, "seed must be given, as particles are drawn"),
-    "no particles": ({"particles": 0}, "particles must be at least 2, got 0"),
-    "one parameter": ({"sample": lambda rng: rng.normal()}, r"x\[:, None\] makes a column"),
-    "rows missing": ({"sample": lambda rng: rng.normal(3)[:2]}, "a row for each of n = rng.tasks"),
-    "NaN parameters": ({"sample": lambda rng: rng.normal(3) * np.nan}, "at least one finite"),
-    "other numbers": ({"sample": global_numbers}, "must draw each row from rng alone"),
+    "no seed": ({"seed": None}, ("seed", "must be given, as particles are drawn")),
+    "no particles": ({"particles": 0}, ("particles", "must be at least")),
+    "one parameter": (
+        {"sample": lambda rng: rng.normal()},
+        ("sample", "x[:, None] makes a column"),
+    ),
+    "rows missing": (
+        {"sample": lambda rng: rng.normal(3)[:2]},
+        ("sample", "a row for each of n ="),
+    ),
+    "NaN parameters": (
+        {"sample": lambda rng: rng.normal(3) * np.nan},
+        ("sample", "at least one finite"),
+    ),
+    "other numbers": ({"sample": global_numbers}, ("sample", "must draw each row from rng alone")),
     "rows that mix": (
         {"sample": lambda rng: rng.normal(3) - rng.at(3).normal(3).mean(axis=0)},
-        "no number of one row in another",
+        ("sample", "must draw each row from rng"),
     ),
     "NaN densities": (
         {"log_density": lambda mu, arm, r: np.nan * (r - mu[:, arm])},
-        "log_density must be a number below infinity, or -inf .* but is nan for arm 0",
+        ("log_density", "must be a number below infinity, or"),
     ),
     "infinite densities": (
         {"log_density": lambda mu, arm, r: np.inf + 0.0 * (r - mu[:, arm])},
-        "but is inf for arm 0",
+        ("log_density", "but is inf for arm 0"),
     ),
     "densities without rewards": (
         {"log_density": lambda mu, arm, r: mu[:, arm]},
-        r"must return numbers of shape \(8, 8\) .* got shape \(8,\): compute element by element",
+        ("log_density", "must return numbers of shape (8, 8)"),
     ),
     "densities of nothing": (
         {"log_density": lambda mu, arm, r: "x"},
-        "must return numbers of shape",
+        ("log_density", "must return numbers of shape"),
     ),
     "impossible draws": (
         {"log_density": lambda mu, arm, r: np.where(r > 100.0, 0.0, -np.inf) + 0.0 * mu[:, arm]},
-        "log_density deems impossible what sample_reward drew",
+        ("log_density", "deems impossible what sample_reward drew"),
     ),
-    "means of another shape": ({"mean_reward": lambda mu: mu[:, 0]}, r"numbers \(n, arm\)"),
-    "means that are not": ({"mean_reward": lambda mu: mu / 0.0}, "mean_reward must be finite"),
+    "means of another shape": (
+        {"mean_reward": lambda mu: mu[:, 0]},
+        ("mean_reward", "numbers (n, arm)"),
+    ),
+    "means that are not": ({"mean_reward": lambda mu: mu / 0.0}, ("mean_reward", "must be finite")),
     "rewards of another shape": (
         {"sample_reward": lambda mu, arm, rng: mu},
-        r"sample_reward must return numbers of shape \(8,\)",
+        ("sample_reward", "must return numbers of shape (8,)"),
     ),
     "rewards that are not": (
         {"sample_reward": lambda mu, arm, rng: mu[:, arm] * np.nan},
-        "sample_reward must be finite, but drew nan",
+        ("sample_reward", "must be finite, but drew nan"),
     ),
-    "a density of no prior": ({"log_prior": lambda mu: mu}, "log_prior must return numbers of"),
+    "a density of no prior": (
+        {"log_prior": lambda mu: mu},
+        ("log_prior", "must return numbers of"),
+    ),
     "a density that is infinite": (
         {"log_prior": lambda mu: np.full(len(mu), np.inf)},
-        "log_prior must be below infinity",
+        ("log_prior", "must be below infinity"),
     ),
     "a density elsewhere": (
         {"log_prior": lambda mu: np.where(mu[:, 0] > 9.0, 0.0, -np.inf)},
-        "log_prior must be finite where sample draws",
+        ("log_prior", "must be finite where sample draws"),
     ),
     "probabilities that do not sum": (
         {"rewards": [0, 1], "arms": 3, "sample_reward": None},
-        r"log probability of each of rewards=\(0.0, 1.0\), but they sum to",
+        ("log_density", "log probability of each of rewards=(0.0, 1.0)"),
     ),
-    "one reward": ({"rewards": [1.0]}, "rewards must be two or more different values"),
-    "a range twice": ({"rewards": [0, 1], "reward_range": (0, 2)}, "reward_range follows from"),
-    "no range": ({"reward_range": (1.0, 1.0)}, "reward_range must be the least and the largest"),
-    "weights of draws": ({"weights": [0.5, 0.5]}, "weights are for given draws"),
+    "one reward": ({"rewards": [1.0]}, ("rewards", "must be two or more different values")),
+    "a range twice": (
+        {"rewards": [0, 1], "reward_range": (0, 2)},
+        ("reward_range", "follows from"),
+    ),
+    "no range": (
+        {"reward_range": (1.0, 1.0)},
+        ("reward_range", "must be the least and the largest"),
+    ),
+    "weights of draws": ({"weights": [0.5, 0.5]}, ("weights", "are for given draws")),
     "weights that do not sum": (
         {"sample": [[1.0], [2.0]], "weights": [0.5, 0.1]},
-        "weights must sum to 1",
+        ("weights", "must sum to 1"),
     ),
     "no weight at all": (
         {"sample": [[1.0], [2.0]], "weights": [0.0, 0.0]},
-        "weights must sum to 1",
+        ("weights", "must sum to 1"),
     ),
     "draws with a density": (
         {"sample": [[1.0], [2.0]], "log_prior": models.normal_log_prior},
-        "given draws are the only possible tasks",
+        ("log_prior", "given draws are the only possible tasks"),
     ),
-    "no draws": ({"sample": np.zeros((0, 2))}, "sample must not be empty"),
-    "other arms": ({"arms": 4}, "arms is 4, but there are 3"),
+    "no draws": ({"sample": np.zeros((0, 2))}, ("sample", "must not be empty")),
+    "other arms": ({"arms": 4}, ("arms", "is 4, but there are 3")),
     "arms unknown": (
         {
             "sample": models.beta_rates,
@@ -397,31 +417,31 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
             "rewards": [0, 1],
             "sample_reward": None,
         },
-        "arms must be given",
+        ("arms", "must be given"),
     ),
-    "features of nothing": ({"dim": 2}, "dim is the number of features of contexts"),
-    "features untold": ({"contexts": pw.SphereContexts(3)}, "dim must be given"),
-    "resampling never": ({"resample_below": 0.0}, "resample_below must lie strictly between"),
-    "moves": ({"moves": -1}, "moves must be at least 0"),
-    "impossible": ({"impossible": "skip"}, "impossible must be one of error, reset"),
-    "names": ({"names": ["a"]}, "names must have one entry for each of the 3 arms"),
+    "features of nothing": ({"dim": 2}, ("dim", "is the number of features of contexts")),
+    "features untold": ({"contexts": pw.SphereContexts(3)}, ("dim", "must be given")),
+    "resampling never": ({"resample_below": 0.0}, ("resample_below", "must lie strictly between")),
+    "moves": ({"moves": -1}, ("moves", "must be at least 0")),
+    "impossible": ({"impossible": "skip"}, ("impossible", "must be one of error, reset")),
+    "names": ({"names": ["a"]}, ("names", "must have one entry for each of")),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_is_refused(case: tuple[dict[str, Any], str]) -> None:
     changes, words = case
-    with pytest.raises((ValueError, TypeError), match=words):
+    with raises(words):
         make(**changes)
 
 
 @pytest.mark.parametrize(
     "name", ["sample", "log_density", "sample_reward", "mean_reward", "log_prior"]
 )
-def test_what_is_no_function_is_refused(name: str) -> None:
+def test_what_is_no_function_is_refused(name: str | tuple[str, str]) -> None:
     make()
     for wrong in ("x", 3, object(), float):
-        with pytest.raises((TypeError, ValueError), match=name):
+        with raises(name):
             make(**{name: wrong})
 
 
@@ -445,9 +465,7 @@ def test_a_reward_that_no_particle_allows(seed: int) -> None:
 
     prior = make(log_density=within, sample_reward=shifted, particles=64)
     seen, pull = Seen(1, 3, 3), (np.array([0, 1]), np.array([0.0, 50.0]))
-    with pytest.raises(
-        ValueError, match="no particle allows the reward 50 of arm 1 in task 1: log"
-    ):
+    with raises("log_density", "allows the reward 50 of arm 1"):
         prior.belief(2).update(seen, *pull, None)
     for log_prior in (None, models.normal_log_prior):
         again = prior.replaced(impossible="reset", log_prior=log_prior)
@@ -463,7 +481,7 @@ def test_a_reward_that_no_particle_allows(seed: int) -> None:
 
 def test_tasks_need_rewards_that_can_be_drawn(seed: int) -> None:
     silent = make(sample_reward=None)
-    with pytest.raises(TypeError, match=r"rewards cannot be drawn: pass sample_reward=\.\.\."):
+    with raises("rewards", "cannot be"):
         pw.simulate(silent, pw.Uniform(), horizon=1, tasks=2, seed=seed)
     run = pw.simulate(EXACT, pw.Greedy(), believed=silent, horizon=3, tasks=4, seed=seed)
     assert np.isfinite(run.mean_reward)
@@ -471,9 +489,9 @@ def test_tasks_need_rewards_that_can_be_drawn(seed: int) -> None:
 
 def test_rewards_out_of_range_are_refused(seed: int) -> None:
     prior = models.times(particles=16)
-    with pytest.raises(ValueError, match="rewards must lie between 0 and inf for a MovingBelief"):
+    with raises("rewards", "must lie between 0 and inf for"):
         prior.belief(1).update(Seen(1, 1, 2), np.array([0]), np.array([-1.0]), None)
-    with pytest.raises(ValueError, match="believed expects rewards of at least 0"):
+    with raises("believed", "expects rewards of at least 0"):
         pw.simulate(
             pw.GaussianPrior([0.0, 0.0], np.eye(2)), pw.Uniform(), believed=prior, horizon=1,
             tasks=1, seed=seed,
@@ -482,9 +500,9 @@ def test_rewards_out_of_range_are_refused(seed: int) -> None:
 
 def test_absurd_sizes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PRIORWISE_MEMORY_GB", "1")
-    with pytest.raises(ValueError, match=r"particles=10,000,000,000 needs 320 GB"):
+    with raises("particles", "needs 320 GB"):
         make(particles=10**10)
-    with pytest.raises(ValueError, match=r"tasks=100,000,000 with particles=16 needs 13 GB"):
+    with raises("tasks", "needs 13 GB"):
         make().belief(10**8)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numba import types
+from raising import raises
 
 import priorwise as pw
 from priorwise.core import progress
@@ -165,7 +166,7 @@ def test_a_call_can_be_silenced_and_made_to_speak(seed: int) -> None:
     with terminal(io.StringIO) as pipe:
         pw.simulate(PRIOR, pw.Greedy(), horizon=2, tasks=200, seed=seed, progress=True)
     assert "tasks" in pipe.getvalue()
-    with pytest.raises(TypeError, match="progress must be True, False or None"):
+    with raises("progress", "must be True, False or None"):
         pw.simulate(PRIOR, pw.Greedy(), horizon=2, tasks=200, seed=seed, progress="no")  # type: ignore[arg-type]
 
 

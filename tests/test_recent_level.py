@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import priorwise as pw
 from priorwise.cli import app
-from priorwise.cli.mistakes import in_options
+from priorwise.core.errors import option
 from priorwise.logs import read_log
 from priorwise.logs.drift import LEVEL, SUSPECTED, _level
 from priorwise.logs.recent import _longest, _speed
@@ -219,7 +219,7 @@ def test_commands_switch_it_off(tmp_path: Path, seed: int) -> None:
         kept.append(json.loads(done.stdout)["fit"]["tasks"])
     assert kept[0] < kept[1] == kept[2] == 400
     recent = pw.fit_prior(log, FAMILY, seed=seed).recent
-    assert "--half-life none" in in_options(str(recent))
+    assert option("half_life", "none") in str(recent)
 
 
 @pytest.mark.validate

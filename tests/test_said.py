@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from raising import raises
 
 import priorwise as pw
 from priorwise.core.seen import RealActions
@@ -94,9 +95,9 @@ def test_memory_is_kept_from_pull_to_pull(seed: int) -> None:
 
 def test_whoever_does_not_keep_the_memory_refuses(seed: int) -> None:
     policy = Repeats(pw.ThompsonSampling(), 2)
-    with pytest.raises(TypeError, match="then must be a policy without memory: Repeats remembers"):
+    with raises("then", "must be a policy without"):
         pw.UniformThen(1, policy)
-    with pytest.raises(TypeError, match="policy must be a policy without memory"):
+    with raises("policy", "must be a policy without memory"):
         pw.sensitivity_ladder(FIXED, FIXED, policy, horizon=2, seed=seed)
 
     @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def test_whoever_does_not_keep_the_memory_refuses(seed: int) -> None:
         def decide(self, belief: Any, seen: Any, rng: Any, memory: Any) -> Any:
             return memory
 
-    with pytest.raises(TypeError, match=r"Alone\.decide must return a pair of actions and memory"):
+    with raises("Alone.decide", "must return a pair of actions and"):
         pw.simulate(FIXED, Alone(policy, 2), horizon=2, tasks=2, seed=seed)
 
 
@@ -186,7 +187,7 @@ def test_the_environment_says_which_arms_are_there(seed: int) -> None:
         available=[True, True, False],
     )  # fmt: skip
     np.testing.assert_array_equal(allowed.actions[:, :2], np.tile([1, 0], (9, 1)))
-    with pytest.raises(ValueError, match="mask leaves task 0 without any arm"):
+    with raises("mask", "leaves task 0 without any arm"):
         pw.simulate(
             MovingPrior(), pw.Uniform(), horizon=3, tasks=9, seed=seed,
             available=[True, False, False],
@@ -202,7 +203,7 @@ def test_a_wrong_mask_of_an_environment_is_refused(seed: int) -> None:
         def sample(self, rng: Any, tasks: int) -> Any:
             return Wrong(tasks)
 
-    with pytest.raises(ValueError, match=r"Wrong\.available must be True or False for each task"):
+    with raises("the return value of Wrong.available", "must be True or False for each"):
         pw.simulate(WrongPrior(), pw.Uniform(), horizon=3, tasks=9, seed=seed)
 
 
@@ -225,7 +226,7 @@ def test_masks_of_learners(engine: Any, seed: int) -> None:
     )
     none = pw.simulate_meta(prior, FixedPrior(pw.ThompsonSampling()), **options)
     np.testing.assert_array_equal(everything.rewards, none.rewards)
-    with pytest.raises(ValueError, match="available"):
+    with raises("available", "must have shape (3,) or (3"):
         pw.simulate_meta(prior, FixedPrior(pw.ThompsonSampling()), available=mask[:2], **options)
 
 
@@ -313,15 +314,15 @@ def test_real_actions(size: int | None, seed: int) -> None:
 
 def test_real_actions_out_of_place_are_refused(seed: int) -> None:
     options: dict[str, Any] = {"horizon": 2, "tasks": 5, "seed": seed}
-    with pytest.raises(ValueError, match=r"PlaysMean\.act must lie between -10 and 10"):
+    with raises("the return value of PlaysMean.act", "must lie between -10 and 10"):
         pw.simulate(TargetPrior(), PlaysMean(11.0), **options)
-    with pytest.raises(ValueError, match=r"PlaysMean\.act must be finite numbers of shape \(5,\)"):
+    with raises("the return value of PlaysMean.act", "must be finite numbers of shape (5,)"):
         pw.simulate(TargetPrior(), PlaysMean(np.nan), **options)
-    with pytest.raises(ValueError, match="available is for arms"):
+    with raises("available", "is for arms"):
         pw.simulate(TargetPrior(), PlaysMean(), available=[True], **options)
-    with pytest.raises(ValueError, match="must have the same actions"):
+    with raises("believed", "must have the same actions"):
         pw.simulate(TargetPrior(), PlaysMean(), believed=TargetPrior(2), **options)
-    with pytest.raises(ValueError, match=r"prior\.arms must be at least 1"):
+    with raises("prior.arms", "must be at least 1"):
         pw.simulate(replace(MovingPrior(), arms=0), pw.Uniform(), **options)
 
 
@@ -339,7 +340,7 @@ def test_the_belief_after_the_last_pull(engine: Any, seed: int) -> None:
             assert belief.a[task, arm] == pytest.approx(prior.alpha[arm] + won.sum())
             assert belief.b[task, arm] == pytest.approx(prior.beta[arm] + (1 - won).sum())
     assert (belief.a + belief.b).sum(axis=1) == pytest.approx(7 + 5)
-    with pytest.raises(ValueError, match="trajectories were not kept"):
+    with raises("run", "trajectories"):
         pw.simulate(prior, pw.Uniform(), horizon=1, tasks=1, seed=seed).belief(prior)
 
 

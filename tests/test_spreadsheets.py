@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from raising import raises
 from typer.testing import CliRunner
 
 import priorwise as pw
 from priorwise.cli import app
-from priorwise.cli.mistakes import in_options
 from priorwise.logs import read_log
 from priorwise.logs.checking import fetch
 from priorwise.logs.naming import UnsureError, role_by_words
@@ -204,7 +204,7 @@ def test_a_spreadsheet_is_read_and_every_guess_is_said(
     assert unsaid(log.columns, "\n".join(log.said), set(given)) == []
     if not given:
         for note in log.said:
-            assert in_options(note) in done.output
+            assert note.partition("=")[0].rpartition(" ")[0] in done.output
     for word in NOTES.get(name, ()):
         assert any(word in note for note in log.said), log.said
     fitted = pw.fit_prior(clean, "beta:exchangeable", seed=seed).fit.prior
@@ -323,9 +323,9 @@ def test_signs_that_may_be_either_raise_or_follow_the_other_columns(tmp_path: Pa
     done = CliRunner().invoke(app, ["fit", str(tmp_path / "log.csv"), "--seed", "0"])
     assert typed(done.output)[-4:] == ["--decimal", ".", "--seed", "0"]
     mixed = pd.DataFrame({**head, "task": list("abc"), "reward": ["1.5", "2.5", "0,5"]})
-    with pytest.raises(ValueError, match=r"row 3 of the frame .*'reward'"):
+    with raises("reward", "in row 3 of the frame"):
         read_log(mixed)
-    with pytest.raises(ValueError, match=r"decimal must be '\.' or ','"):
+    with raises("decimal", "must be '.' or ','"):
         read_log(mixed, decimal=";")  # type: ignore[arg-type]
 
 
@@ -357,13 +357,13 @@ def test_totals_that_do_not_add_up_are_not_dropped(clean: pd.DataFrame, tmp_path
     of_red = {"action": "red", "reward": red.reward.sum(), "pulls": red.pulls.sum()}
     same(read_log(with_row(**of_red)), clean)  # the total of an arm
     for changed in ({"pulls": 1 + clean.pulls.sum()}, {"reward": clean.reward.sum() - 1}):
-        with pytest.raises(ValueError, match=r"row 121 .*'Total' .*'task'.* add up to") as e:
+        with raises("task", "row 121") as e:
             read_log(with_row(**changed))
         assert next(iter(changed)) in str(e.value)
-    with pytest.raises(ValueError, match="row 121"):  # of the arm, and not of all
+    with raises("action", "row 121"):  # of the arm, and not of all
         read_log(with_row(action="red"))
     one = clean.assign(action=clean.action.replace("red", "Total"))
-    with pytest.raises(ValueError, match=r"action: row 3 .*'Total'"):
+    with raises("action", "row 3"):
         read_log(one)
     arm = clean.assign(action=clean.action.replace("red", "all"))
     log = read_log(arm)
@@ -389,18 +389,18 @@ def test_rates_must_give_whole_clicks(clean: pd.DataFrame) -> None:
         (rate.round(2), "too few digits"),
         (rate + 200.0, "no whole number of clicks"),
     ):
-        with pytest.raises(ValueError, match=rf"rate: row \d+ .*{words}.*reward="):
+        with raises("rate", words):
             read_log(table.assign(CTR=wrong))
     signs = rate.map("{:.4%}".format)
     same(read_log(table.assign(share=signs), rate="share"), clean)
     signs[4] = signs[4].removesuffix("%")
-    with pytest.raises(ValueError, match=r"rate: row 5 .*no %"):
+    with raises("rate", "must have % in all rows"):
         read_log(table.assign(share=signs), rate="share")
     with pytest.raises(UnsureError, match=r"rate='CTR'"):
         read_log(table.assign(CTR=rate, open_rate=rate))
-    with pytest.raises(ValueError, match="rate: it stands for the reward"):
+    with raises("rate", "stands for the reward"):
         read_log(clean.assign(CTR=rate), rate="CTR", reward="reward")
-    with pytest.raises(ValueError, match=r"rate: .*needs pulls="):
+    with raises("rate", "needs pulls="):
         read_log(table.drop(columns="pulls").assign(CTR=rate), rate="CTR")
 
 
@@ -418,11 +418,11 @@ def test_encodings_are_guessed_from_all_bytes_or_given(clean: pd.DataFrame, tmp_
     log = read_log(path)
     assert log.names == ("a", "sch\u00f6n")
     assert any("encoding='cp1252'" in note for note in log.said)
-    with pytest.raises(ValueError, match=r"encoding: .* is not text in ascii"):
+    with raises("encoding", "is not text in ascii"):
         read_log(path, encoding="ascii")
-    with pytest.raises(ValueError, match="encoding must be the name of an encoding"):
+    with raises("encoding", "must be the name of an encoding"):
         read_log(path, encoding="latin-99")
-    with pytest.raises(ValueError, match="encoding: only a file of text"):
+    with raises("encoding", "is for a file of text"):
         read_log(clean, encoding="latin-1")
 
 
@@ -506,7 +506,7 @@ def test_days_that_can_be_read_in_two_ways_are_no_times(
         last = pd.Timestamp(2024, 1 + 39 // most, 1 + 39 % most)
         assert pd.Timestamp(first[0]) == last
     else:
-        with pytest.raises(ValueError, match=r"time: the days in 'Start Date'.*2024-01-31"):
+        with raises("time", "is unclear: the days in 'Start Date'"):
             read_log(path, time="Start Date")
 
 
@@ -516,7 +516,7 @@ def test_texts_that_are_no_times_are_said(clean: pd.DataFrame, tmp_path: Path) -
     found = read_log(path)
     assert found.columns.time is None
     assert any("'Start Date' has texts that are no times" in each for each in found.said)
-    with pytest.raises(ValueError, match=r"'Start Date' of .* has texts, and neither times"):
+    with raises("time", "has texts, and neither times"):
         read_log(path, time="Start Date")
 
 
@@ -544,5 +544,5 @@ def test_rates_above_1_are_called_percentages(tmp_path: Path) -> None:
     rates = ["0.07", "0.1", "1.3", "0.09"]
     lines = [f"t{i},{arm},100,{rate}" for i, rate in enumerate(rates) for arm in "xy"]
     path.write_text("\n".join(["test,variant,impressions,ctr", *lines]))
-    with pytest.raises(ValueError, match=r"'ctr', read as percentages because the largest is 1.3,"):
+    with raises("rate", "read as percentages because the largest is 1.3"):
         read_log(path)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises
 from state_by_hand import (
     ByHand,
     average_rewards,
@@ -332,12 +333,12 @@ def test_the_optimal_policy_explores() -> None:
 
 def test_plans_that_are_too_large_are_refused(seed: int) -> None:
     p, q = instances(seed, 1, noise="bernoulli")[0]
-    with pytest.raises(ValueError, match="horizon must be shorter"):
+    with raises("horizon", "must be shorter"):
         bayes_optimal(p, 9, most=50)
-    with pytest.raises(ValueError, match="horizon must be shorter"):
+    with raises("horizon", "must be shorter"):
         exact_evaluation(p, TS, 9, most=50)
     other = q.replaced(round_steps=7)
-    with pytest.raises(ValueError, match=r"round_steps|contexts"):
+    with raises("q", "round_steps"):
         exact_trajectory_tv(p, other, TS, 2)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises
 from scipy.integrate import quad
 from scipy.optimize import brentq, linprog
 from scipy.special import ndtr
@@ -455,9 +456,9 @@ def test_a_strangers_gamma_prior(seed: int) -> None:
             assert other.value + 6 * other.std_error < other.upper
     silent = GammaPrior(1.0, 1.0, 2, stated=False)
     assert tail_expectation(silent, 0.5, seed=seed, draws=100).upper == math.inf
-    with pytest.raises(ValueError, match="nothing is known of the tails of this GammaPrior"):
+    with raises("seed", "nothing is known of the tails of"):
         tail_expectation(silent, 0.5)
-    with pytest.raises(ValueError, match="known: none"):
+    with raises("condition", "known: none"):
         tail_expectation(silent, 0.5, condition="bounded")
     tiny = tail_expectation(silent, 1e-6, seed=seed, draws=100)
     assert tiny.std_error == math.inf
@@ -652,33 +653,29 @@ def test_beta_law_keeps_the_properties(
 def test_refusals(seed: int) -> None:
     prior = problems.gaussian().prior
     for p in (-0.1, math.nan, math.inf):
-        with pytest.raises(ValueError, match="p must be"):
+        with raises("p", "must be"):
             tail_expectation(prior, p)
-    with pytest.raises(TypeError, match="p must be a number"):
+    with raises("p", "must be a number"):
         tail_expectation(prior, "0.1")
-    with pytest.raises(ValueError, match="horizon must be at least 1"):
+    with raises("horizon", "must be at least 1"):
         tail_expectation(prior, 0.1, horizon=0)
-    with pytest.raises(
-        ValueError,
-        match=r"'bounded' is not known to hold for this GaussianPrior "
-        r".*subgaussian-printed, normal",
-    ):
+    with raises("condition", "'bounded' is not known to hold for"):
         tail_expectation(prior, 0.1, condition="bounded")
-    with pytest.raises(TypeError, match=r"such as Bounded\(1\.0\)"):
+    with raises("condition", "such as Bounded(1.0)"):
         tail_expectation(prior, 0.1, condition=3.0)
     for family in (ExchangeableGaussianPrior(0, 1, 0.5, 1), ExchangeableBetaPrior(1, 2)):
-        with pytest.raises(TypeError, match=r"for_arms\(n\)"):
+        with raises("prior", "must have a fixed number of"):
             tail_expectation(family, 0.1)
-    with pytest.raises(TypeError, match="not the class GaussianPrior"):
+    with raises("prior", "not the class GaussianPrior"):
         tail_expectation(GaussianPrior, 0.1)
-    for make in (
-        lambda: Bounded(-1.0),
-        lambda: SubGaussian([0.0], -1.0),
-        lambda: SubGamma([0.0], 1.0, -1.0),
+    for make, argument in (
+        (lambda: Bounded(-1.0), "diameter"),
+        (lambda: SubGaussian([0.0], -1.0), "variance"),
+        (lambda: SubGamma([0.0], 1.0, -1.0), "scale"),
     ):
-        with pytest.raises(ValueError, match="must not be negative"):
+        with raises(argument, "must not be negative"):
             make()
-    with pytest.raises(ValueError, match="form must be one of"):
+    with raises("form", "must be one of"):
         SubGaussian([0.0], 1.0, "sharp")
     own = tail_expectation(prior, 0.1, condition=Bounded(7.0))
     assert own == TailExpectation(7.0, "upper", 0.0, 7.0, "diameter at most 7")
@@ -690,5 +687,5 @@ def test_refusals(seed: int) -> None:
         def sample(self, rng: Stream, tasks: int) -> object:
             return object()
 
-    with pytest.raises(TypeError, match=r"no values\(signal\)"):
+    with raises("prior", "values(signal)"):
         tail_expectation(Dark(), 0.1, seed=seed, draws=10)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from priorwise.advise.gains import given_away
+from priorwise.core.errors import option
 from priorwise.core.estimates import Estimate, mean_estimate, percent, plus_minus
 
 SURE: Final = 3.0
@@ -25,7 +26,7 @@ def card(found: Any) -> Iterator[str]:
     if found.ran_out > MUCH:
         yield (
             "Do not lean on this: too many records ran out, which flatters policies that keep to "
-            f"one arm. Replay fewer pulls per task: most_run_out={MUCH:g} finds how many."
+            f"one arm. Replay fewer pulls per task: {option('most_run_out', MUCH)} finds how many."
         )
     if short := _shortened(found):
         yield f"{short}."

@@ -12,7 +12,7 @@ from priorwise.advise.predicting import predicted
 from priorwise.advise.replay import Player
 from priorwise.advise.replaying import recorded_in, replayed
 from priorwise.core import argument_checks, validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, option, shown
 from priorwise.core.progress import Interrupted, progress_of
 from priorwise.core.protocols import MeanBelief, Seen, for_arms, monte_carlo_n
 from priorwise.core.types import BoolArray, FloatArray
@@ -131,8 +131,10 @@ def learned_from(
     validation.one_of("arms", arms, Arms)
     read = read_log(log, propensity=propensity, **how)
     if read.features and propensity is not None:
-        raise ValueError(
-            "propensity: estimates by propensities do not know task_features; leave one of them out"
+        raise ArgumentError(
+            "propensity",
+            "must be left out with task_features",
+            cure="estimates by propensities do not know them",
         )
     if arms == "auto":
         arms = "new" if read.new_arms else "same"
@@ -215,13 +217,12 @@ def _interrupted(done: BoolArray, lines: Mapping[str, Line]) -> str:
 
 def _check(policies: Mapping[str, Any]) -> None:
     if not isinstance(policies, Mapping) or not policies:
-        raise TypeError("policies must be a mapping with at least one name: policy")
+        raise ArgumentTypeError("policies", "must be a mapping with at least one {name: policy}")
     for name, each in policies.items():
         validation.text("a name in policies", name)
         if isinstance(each, tuple) and len(each) != 2:
-            raise TypeError(
-                "policies must map a name to a policy or to (policy, believed), got "
-                f"{shown({name: each})}"
+            raise ArgumentTypeError(
+                "policies", "must map a name to a policy or to (policy, believed)", got={name: each}
             )
         argument_checks.policy(
             "policies", each[0] if isinstance(each, tuple) else each, memory=True
@@ -236,10 +237,14 @@ def _check_arms(later: Log, fit: LogFit, arms: Arms) -> None:
     fresh = np.unique(later.arm[~known[later.arm]])
     if fresh.size:
         more = f" (and {fresh.size - 1:,} more)" if fresh.size > 1 else ""
-        raise ValueError(
-            f"action: no earlier task has the arm {shown(str(later.arms[fresh[0]]))}"
-            f"{more}, so that nothing is learned of it; leave its rows out, or pass arms='new' for "
-            "a prior that does not tell arms apart"
+        raise ArgumentError(
+            "action",
+            f"no earlier task has the arm {shown(str(later.arms[fresh[0]]))}{more}, so that "
+            "nothing is learned of it",
+            cure=(
+                f"leave its rows out, or pass {option('arms', 'new')} for a prior that does not "
+                "tell arms apart"
+            ),
         )
 
 
@@ -255,7 +260,9 @@ def _own_priors(fit: LogFit, later: Log) -> list[Any]:
     try:
         found: list[Any] = fit.prior_for(later.features)
     except ValueError as error:
-        raise ValueError(f"task_features: later tasks are unlike earlier ones: {error}") from None
+        raise ArgumentError(
+            "task_features", f"of later tasks are unlike those of earlier ones: {error}"
+        ) from None
     return found
 
 
@@ -285,7 +292,11 @@ def _players(
         for how, prior in others.items() if looks else ():
             other = how.format(name)
             if other in policies:
-                raise ValueError(f"policies: the name {other!r} is taken; choose another")
+                raise ArgumentError(
+                    "policies",
+                    f"must not have the name {other!r}, which is taken",
+                    cure="choose another",
+                )
             players[other] = Player(policy, prior)
     return players, said
 

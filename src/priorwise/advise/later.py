@@ -13,9 +13,9 @@ from priorwise.advise.backtest_words import MUCH
 from priorwise.advise.backtesting import LEARNING, Halves, learned_from, replay_on
 from priorwise.advise.candidates import UNIFORM, Candidate
 from priorwise.advise.plausible import vague
+from priorwise.core.errors import ArgumentError
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import for_arms
-from priorwise.core.refusals import refused
 from priorwise.logs.options import ReadingFeatures
 
 TRAIN: Final = 0.5
@@ -57,9 +57,7 @@ def on_later_tasks(
         players = {name: player_of(name, each, halves) for name, each in candidates.items()}
         how: Any = {"horizon": horizon, "batch": batch, "seed": seed, "progress": progress}
         return replay_on(halves, players, **how, limit=MUCH, picked=picked)
-    except ValueError as error:
-        if not refused(error):
-            raise
+    except ArgumentError as error:
         return str(error)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from priorwise.advise.backtest_result import Weighted
 from priorwise.advise.replay import Player, Recorded
+from priorwise.core.errors import ArgumentError
 from priorwise.core.estimates import mean_estimate
 from priorwise.core.protocols import MeanBelief, MemoryPolicy, ScoredPolicy, Seen
 from priorwise.core.streams import Purpose, Stream, Streams, WorldStreams
@@ -74,10 +75,10 @@ def off_policy(
     counts = np.bincount(pulls.task, minlength=len(log.tasks))
     long = counts >= horizon
     if not long.any():
-        raise ValueError(
-            f"horizon: no later task has {horizon:,} recorded pulls, which estimates by "
-            f"propensities need; the longest has {counts.max():,}: lower horizon, or leave "
-            "propensity out"
+        raise ArgumentError(
+            "horizon",
+            f"must be at most the pulls of a later task, {counts.max():,}",
+            cure="lower it, or leave propensity out",
         )
     at = (np.cumsum(counts) - counts)[long][:, None] + np.arange(horizon)
     actions, rewards = place[pulls.row[at]], pulls.rewards[at]

@@ -16,8 +16,8 @@ from priorwise.advise.certifying import certify
 from priorwise.advise.gains import share_in_words
 from priorwise.advise.later import TRAIN, player_of
 from priorwise.advise.recommending import chosen_for
+from priorwise.core.errors import ArgumentError
 from priorwise.core.estimates import Estimate, plus_minus
-from priorwise.core.refusals import refused
 from priorwise.figures.pages import document, embedded, facts, folded, stacked, tag
 from priorwise.logs.options import Reading
 from priorwise.policies.thompson import ThompsonSampling
@@ -86,9 +86,7 @@ def backtest_of(
         policy = player_of(name, best, halves) if not best.learned else best.policy
         policies = {name: policy, THOMPSON: ThompsonSampling()}
         return replay_on(halves, policies, **how, limit=MUCH, progress=progress, picked=name)
-    except ValueError as error:
-        if not refused(error):
-            raise
+    except ArgumentError as error:
         return str(error)
 
 

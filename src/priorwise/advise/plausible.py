@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import argument_checks, validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.protocols import for_arms
 from priorwise.families.registry import ask, offers
 from priorwise.fitting.fits import PriorFit
@@ -20,8 +21,8 @@ def whole_fit(fit: Any, estimator: Any) -> tuple[PriorFit, Any]:
     """Return the fit itself, also of one that was made from a log, and who can make it again."""
     inner = getattr(fit, "fit", fit)
     if not isinstance(inner, PriorFit):
-        raise TypeError(
-            f"fit must be what fit_prior or an estimator returns, got {type(fit).__name__}"
+        raise ArgumentTypeError(
+            "fit", "must be what fit_prior or an estimator returns", got=type(fit)
         )
     if estimator is not None:
         argument_checks.estimator("estimator", estimator)
@@ -45,13 +46,12 @@ def fixed(prior: Any, arms: int | None) -> Any:
     """Return the fitted prior, one without a fixed number of arms for ``arms`` of them."""
     if hasattr(prior, "for_arms"):
         if arms is None:
-            raise ValueError(
-                "arms=... is missing: the fitted prior is for any number of arms; say how many the "
-                "tasks to come have"
-            )
+            raise ArgumentError("arms", "is missing", cure="say how many the tasks to come have")
         return for_arms(prior, validation.count("arms", arms))
     if arms is not None and validation.count("arms", arms) != prior.arms:
-        raise ValueError(f"arms={arms} was asked for, but the fitted prior has {prior.arms} arms")
+        raise ArgumentError(
+            "arms", f"must be {prior.arms}, as in the fitted prior, or be left out", got=arms
+        )
     return prior
 
 
@@ -68,8 +68,11 @@ def plausible(
     data, possible = fit.statistics, estimator is not None and fit.statistics is not None
     if bootstrap and not possible:
         lacks = "statistics, which files do not keep" if data is None else "estimator=..."
-        wrong = f"bootstrap={bootstrap} refits resampled tasks, but there is no {lacks}"
-        raise ValueError(f"{wrong}; leave bootstrap out, or certify the fit of the log itself")
+        raise ArgumentError(
+            "bootstrap",
+            f"refits resampled tasks, but there is no {lacks}",
+            cure="leave it out, or certify the fit of the log itself",
+        )
     if possible and bootstrap != 0:
         refits = max(draws // 2, LEAST) if bootstrap is None else bootstrap
         rows = rng.integers(data.tasks, size=(refits, data.tasks))
@@ -78,9 +81,11 @@ def plausible(
             (estimator.fit(data.take(each), start=fit).prior for each in rows),
         )
     if not found:
-        raise ValueError(
-            f"fit: one by {fit.estimator} has no law of plausible priors, and no bootstrap without "
-            "its statistics and estimator=...; take a likelihood fit, or pass who made it"
+        raise ArgumentError(
+            "fit",
+            f"by {fit.estimator} has no law of plausible priors, and no bootstrap without "
+            "its statistics and estimator=...",
+            cure="take a likelihood fit, or pass who made it",
         )
     return found
 

@@ -24,6 +24,7 @@ from priorwise.advise.durations import LEAST, tasks_within
 from priorwise.advise.later import on_later_tasks, trusted
 from priorwise.advise.recommendation import Recommendation
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.hashing import mix
 from priorwise.core.progress import Interrupted, check_progress, progress_of
 from priorwise.core.protocols import for_arms
@@ -107,9 +108,10 @@ def recommend(
     check_progress(progress)
     check_names(reading, ReadingFeatures, "recommend")
     if reading.get("task_features"):
-        raise ValueError(
-            "task_features: recommend chooses a policy for one prior of all tasks; leave them out, "
-            "or see in a backtest what they add"
+        raise ArgumentError(
+            "task_features",
+            "must be left out, as one prior is for all tasks",
+            cure="leave them out, or see in a backtest what they add",
         )
     fit, interrupted = None, ""
     try:

@@ -11,6 +11,7 @@ from typing import Any, final
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentTypeError
 from priorwise.core.protocols import Seen
 from priorwise.core.sizes import check_memory
 from priorwise.core.streams import Purpose, Stream, Streams, WorldStreams
@@ -85,7 +86,9 @@ class ReplayedTasks:
 
     def belief(self, tasks: int) -> Any:
         """Refuse: what was recorded is no law of tasks."""
-        raise TypeError("recorded tasks have no belief of their own; pass believed=")
+        raise ArgumentTypeError(
+            "recorded", "tasks have no belief of their own", cure="pass believed="
+        )
 
     def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:
         """Return the tasks for the compiled loop, if they are one tile."""
@@ -123,7 +126,8 @@ class Recorded:
     def deal(self, seed: int, first: int, tasks: int, horizon: int) -> ReplayedTasks:
         """Draw in which order tasks ``first``, ``first + 1``, ... hand out their rewards."""
         check_memory(
-            f"horizon={horizon:,} with {self.pulls.shape[1]:,} arms",
+            "horizon",
+            f"{horizon:,} with {self.pulls.shape[1]:,} arms",
             64.0 * tasks * self.pulls.shape[1] * horizon,
             "lower horizon",
         )

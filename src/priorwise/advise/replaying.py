@@ -8,7 +8,7 @@ import numpy as np
 
 from priorwise.advise.backtest_result import Line
 from priorwise.advise.replay import Player, Recorded
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, shown
 from priorwise.core.progress import progress_of
 from priorwise.core.tiles import LANES
 from priorwise.core.types import BoolArray, FloatArray, IntArray
@@ -23,15 +23,19 @@ def recorded_in(log: Log, arms: Arms) -> Recorded:
     counts, sums = log.grid(log.pulls, arms), log.grid(log.sums, arms)
     empty = counts.sum(axis=1) == 0.0
     if empty.any():
-        name = shown(str(log.tasks[np.argmax(empty)]))
-        raise ValueError(f"pulls: the task {name} has no pull; leave its rows out")
+        raise ArgumentError(
+            "pulls",
+            f"the task {shown(str(log.tasks[np.argmax(empty)]))} has no pull",
+            cure="leave its rows out",
+        )
     if log.not_binary is None:
         return Recorded(counts, sums)
     if log.columns.summed:
-        raise ValueError(
-            f"reward: a replay draws single rewards, and {log.columns.reward!r} has their sums, "
-            f"which do not tell them unless all are 0 or 1 ({log.not_binary}); give one row per "
-            "pull"
+        raise ArgumentError(
+            "reward",
+            f"a replay draws single rewards, and {log.columns.reward!r} has their sums, which "
+            f"do not tell them unless all are 0 or 1 ({log.not_binary})",
+            cure="give one row per pull",
         )
     records = single_rewards(log)
     rows = log.grid(records.first.astype(np.float64), arms).astype(np.int64)

@@ -20,7 +20,7 @@ from priorwise.cli import (
     simulate,
 )
 from priorwise.cli import serve as live
-from priorwise.cli.output import Group, plain_where_needed
+from priorwise.cli.output import Command, Group, plain_where_needed
 
 app = typer.Typer(
     cls=Group,
@@ -53,17 +53,17 @@ wrong prior costs.
         typer.echo(context.get_help())
 
 
-app.command(help=fit.HELP)(fit.fit)
-app.command(help=certify.HELP)(certify.certify)
-app.command(help=recommend.HELP)(recommend.recommend)
-app.command(help=backtest.HELP)(backtest.backtest)
-app.command(help=simulate.HELP)(simulate.simulate)
-app.command(help=bound.HELP)(bound.bound)
-app.command(help=live.HELP)(live.serve)
+app.command(cls=Command, help=fit.HELP)(fit.fit)
+app.command(cls=Command, help=certify.HELP)(certify.certify)
+app.command(cls=Command, help=recommend.HELP)(recommend.recommend)
+app.command(cls=Command, help=backtest.HELP)(backtest.backtest)
+app.command(cls=Command, help=simulate.HELP)(simulate.simulate)
+app.command(cls=Command, help=bound.HELP)(bound.bound)
+app.command(cls=Command, help=live.HELP)(live.serve)
 app.add_typer(keys.app, name="keys")
-app.command(help=refit.HELP)(refit.refit)
-app.command()(example.example)
-app.command(help=reproduce.HELP)(reproduce.reproduce)
+app.command(cls=Command, help=refit.HELP)(refit.refit)
+app.command(cls=Command)(example.example)
+app.command(cls=Command, help=reproduce.HELP)(reproduce.reproduce)
 
 
 def main() -> None:

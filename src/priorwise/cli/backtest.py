@@ -7,8 +7,7 @@ import typer
 
 from priorwise.cli import inputs
 from priorwise.cli.inputs import number, word
-from priorwise.cli.mistakes import in_options, refusing
-from priorwise.cli.output import end, fail, finish, finite, results_directory
+from priorwise.cli.output import end, fail, finish, finite, refusing, results_directory
 from priorwise.cli.reading import LogFile, Reading, reads_log
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def backtest(
     how |= {"most_run_out": most_run_out, "propensity": propensity}
     how |= {**reading.options, "progress": False if quiet else None}
     try:
-        with refusing("LOG"):
+        with refusing():
             found = replay(log, policies, **how)
     except Interrupted as stop:
         found = stop.partial
@@ -97,7 +96,7 @@ def backtest(
     text = json.dumps({**size, **names, **ends, "policies": rows}, indent=1)
 
     def show(console: "Console") -> None:
-        console.print(in_options(f"{found}\n\n{found.card}"), markup=False, soft_wrap=True)
+        console.print(f"{found}\n\n{found.card}", markup=False, soft_wrap=True)
 
     picture = found.figure() if directory is not None else {}
     printed = None if as_json or quiet else show

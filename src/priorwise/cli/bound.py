@@ -10,8 +10,7 @@ import typer
 
 from priorwise.cli import inputs
 from priorwise.cli.inputs import argument, histories_range, number, word
-from priorwise.cli.mistakes import refusing
-from priorwise.cli.output import counted, data, fail, finish, finite, results_directory
+from priorwise.cli.output import counted, data, fail, finish, finite, refusing, results_directory
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,7 +92,7 @@ def bound(
     if histories == 1:
         two = "must be at least 2, to have a standard error"
         fail("--histories", f"{two}; leave it out for the default")
-    with refusing("BELIEVED"):
+    with refusing():
         shown = False if quiet else None
         sizes: Any = {"tasks": tasks, "histories": histories, "progress": shown}
         ladder = sensitivity_ladder(truth, wrong, rule, horizon, seed=seed, **sizes)

@@ -9,8 +9,16 @@ import typer
 
 from priorwise.cli import inputs
 from priorwise.cli.inputs import argument, number, word
-from priorwise.cli.mistakes import in_options, refusing
-from priorwise.cli.output import end, fail, finish, finite, keep_fit, refuse, results_directory
+from priorwise.cli.output import (
+    end,
+    fail,
+    finish,
+    finite,
+    keep_fit,
+    refuse,
+    refusing,
+    results_directory,
+)
 from priorwise.cli.reading import ArmsAre, Reading, print_notes, reads_log
 
 if TYPE_CHECKING:
@@ -104,7 +112,7 @@ def certify(
     size: Any = {"draws": draws, "tasks": tasks, "bootstrap": bootstrap, "arms": count}
     size |= {"batch": batch, "progress": shown}
     try:
-        with refusing("FIT"):
+        with refusing():
             found = certified(fit, policy, horizon=horizon, seed=seed, **size)
     except Interrupted as stop:
         found = stop.partial
@@ -115,7 +123,7 @@ def certify(
 
     def show(console: "Console") -> None:
         print_notes(console, read)
-        console.print(in_options(str(found)), markup=False, soft_wrap=True)
+        console.print(str(found), markup=False, soft_wrap=True)
 
     picture = found.figure() if directory else {}
     printed = None if as_json or quiet else show
@@ -146,5 +154,5 @@ def _fitted(log: str, seed: int, reading: Reading, shown: bool | None) -> Any:
     from priorwise.core.progress import progress_of
     from priorwise.logs.fitting import fit_prior
 
-    with refusing("FIT"), progress_of(1, LEARNING, shown=shown, parallel=None):
+    with refusing(), progress_of(1, LEARNING, shown=shown, parallel=None):
         return fit_prior(log, seed=seed, **reading.options)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from priorwise.cli.inputs import AsJson, Out, Quiet, Seed
-from priorwise.cli.mistakes import in_options, refusing
-from priorwise.cli.output import finish, results_directory
+from priorwise.cli.output import finish, refusing, results_directory
 from priorwise.cli.reading import LogFile, Reading, reads_log
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def fit(
     from priorwise.logs.fitting import fit_prior
 
     directory = results_directory("prior", out, as_json)
-    with refusing("LOG"):
+    with refusing():
         found = fit_prior(log, seed=seed, **reading.options)
     text, pictures = found.fit.to_json(), {}
     if directory is not None:
@@ -65,10 +64,10 @@ def fit(
             pictures |= {f"check.{suffix}": each for suffix, each in found.check.figure().items()}
 
     def show(console: "Console") -> None:
-        console.print(in_options(str(found)), markup=False, soft_wrap=True)
+        console.print(str(found), markup=False, soft_wrap=True)
 
     finish("prior", directory, pictures, text, None if as_json or quiet else show)
     if as_json:
         check = None if found.check is None else found.check.table()
         numbers = {"fit": json.loads(text), "chosen": found.chosen, "check": check}
-        typer.echo(json.dumps({**numbers, "notes": [in_options(each) for each in found.log.said]}))
+        typer.echo(json.dumps({**numbers, "notes": list(found.log.said)}))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from priorwise.cli.mistakes import refusing
-from priorwise.cli.output import fail
+from priorwise.cli.output import fail, refusing
 from priorwise.cli.policies import parse_policy
+from priorwise.core.errors import SHOWN_PATH, ArgumentError, shown
 
 if TYPE_CHECKING:
     from priorwise.core.protocols import Policy, Prior
@@ -44,8 +44,6 @@ def between_one_and(most: int) -> Callable[[int | None], int | None]:
 
     def check(value: int | None) -> int | None:
         if value is not None and not 1 <= value <= most:
-            from priorwise.core.errors import shown
-
             limit = "at least 1" if value < 1 else f"at most {most:,}"
             raise typer.BadParameter(f"must be {limit}, got {shown(value)}")
         return value
@@ -62,18 +60,14 @@ def check_size(prior: Prior, policies: Sequence[Policy], horizon: int, tasks: in
     """Stop before work that no one would wait for, or that has no room."""
     from priorwise.simulate.sizes import check_run
 
-    try:
-        check_run(prior, policies, horizon=horizon, tasks=tasks)
-    except ValueError as error:
-        fail("--horizon, --tasks", error)
+    check_run(prior, policies, horizon=horizon, tasks=tasks)
 
 
 def check_batch(batch: int, horizon: int) -> None:
     """Stop before the work if a batch is longer than a task."""
     from priorwise.core.validation import batch as checked
 
-    with refusing("--batch"):
-        checked(batch, horizon)
+    checked(batch, horizon)
 
 
 def seed_range(value: int) -> int:
@@ -101,8 +95,6 @@ def read_fit(option: str, path: str) -> Any:
 
 
 def _read(load: Callable[[Any], Any], option: str, path: str, cure: str) -> Any:
-    from priorwise.core.errors import SHOWN_PATH, shown
-
     if not path:
         fail(option, f"is empty, as an unset variable of the shell is; pass a prior file; {cure}")
     try:
@@ -111,22 +103,22 @@ def _read(load: Callable[[Any], Any], option: str, path: str, cure: str) -> Any:
         folder = os.path.isdir(path)  # noqa: PTH112 - unlike Path's, it also answers for names that cannot be
         name = shown(path, quoted=False, most=SHOWN_PATH)
         fail(option, f"{error if folder else f'no such file: {name}'}; {cure}")
-    except (OSError, TypeError, ValueError) as error:
+    except (OSError, ArgumentError) as error:
         fail(option, f"{'standard input: ' if path == '-' else ''}{error}; {cure}")
 
 
 def _standard_input() -> str:
     """Return all of it; what is no JSON must not be taken for the name of a file."""
     if sys.stdin is None:
-        raise ValueError("it is closed")
+        raise ArgumentError("standard input", "is closed")
     content = sys.stdin.buffer.read()
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8 text (byte {error.start:,})") from None
+        raise ArgumentError("standard input", f"is not UTF-8 text (byte {error.start:,})") from None
     if not text.lstrip().startswith(("{", "[")):
         other = "not valid JSON: it does not start with { or ["
-        raise ValueError(other if text.strip() else "it is empty")
+        raise ArgumentError("standard input", other if text.strip() else "is empty")
     return text
 
 
@@ -144,10 +136,7 @@ def with_arms(option: str, prior: Any, arms: int | None) -> Prior:
     if arms is None:
         new = f"{option} is exchangeable (arms are new in every task)"
         fail("--arms", f"missing, and {new}; say how many, such as --arms 4")
-    try:
-        return cast("Prior", for_arms(arms))
-    except (MemoryError, ValueError) as error:
-        fail("--arms", error)
+    return cast("Prior", for_arms(arms))
 
 
 def with_features(option: str, value: Any, words: Sequence[str] | None) -> Any:
@@ -218,9 +207,7 @@ def read_policy(word: str) -> Policy:
     """Return the policy that a word of ``--policy`` stands for."""
     try:
         return parse_policy(word)
-    except (TypeError, ValueError) as error:
-        from priorwise.core.errors import shown
-
+    except ArgumentError as error:
         fail("--policy", f"{shown(word, quoted=False)}: {error}")
 
 

@@ -5,8 +5,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from priorwise.cli.inputs import argument, number, word
-from priorwise.cli.mistakes import refusing
-from priorwise.cli.output import fail, output
+from priorwise.cli.output import Command, fail, output, refusing
 
 HELP: Final = """\
 Keys to a service: add, list and revoke them.
@@ -35,7 +34,7 @@ app = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode="rich")
 Store = Annotated[str, argument(STORE, "STORE")]
 
 
-@app.command()
+@app.command(cls=Command)
 def add(
     store: Store,
     name: Annotated[str, word("Whose key it is, for logs.", "NAME")],
@@ -49,14 +48,14 @@ def add(
 
     kept = _opened(store)
     try:
-        with refusing("--name, --scopes, --rate"):
+        with refusing():
             key = keys.add(kept, name, scopes.split(","), rate)
     finally:
         kept.close()
     typer.echo(key)
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def show(store: Store) -> None:
     """List the keys; the keys themselves are not kept."""
     from datetime import UTC, datetime
@@ -65,7 +64,7 @@ def show(store: Store) -> None:
 
     kept = _opened(store, there=True)
     try:
-        with refusing("STORE"):
+        with refusing():
             rows = kept.keys()
     finally:
         kept.close()
@@ -80,14 +79,14 @@ def show(store: Store) -> None:
     output().print(table)
 
 
-@app.command()
+@app.command(cls=Command)
 def revoke(store: Store, name: Annotated[str, argument("Its name.", "NAME")]) -> None:
     """End a key."""
     from priorwise.serve.http import keys
 
     kept = _opened(store, there=True)
     try:
-        with refusing("NAME"):
+        with refusing():
             keys.revoke(kept, name)
     finally:
         kept.close()
@@ -109,7 +108,7 @@ def _opened(store: str, there: bool = False) -> Any:
     if there and "://" not in store and not Path(store).exists():
         fail("STORE", f"no such file: {store}")
     try:
-        with refusing("STORE"):
+        with refusing():
             return opened(store)
     except Unavailable as error:
         fail("STORE", error)

@@ -8,17 +8,21 @@ import errno
 import io
 import math
 import os
+import shlex
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from priorwise._starting import INTERRUPTED
+from priorwise.core.errors import SPELLING, ArgumentError, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,6 +39,9 @@ LONGEST: Final = 1_000
 
 LONGEST_NAME: Final = 255  # bytes, on every file system in use
 PIPED_WIDTH: Final = 140
+
+OTHER_NAMES: Final = {"missing": "drop_missing", "policies": "policy"}
+"""Options that are not called as the argument of the library."""
 
 PLAIN: Final = {
     "±": "+-",
@@ -214,8 +221,6 @@ def _say(message: str, command: str = "") -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from priorwise.core.errors import printable
-
     line = printable(" ".join(message.split()))
     if len(line) > LONGEST:
         line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
@@ -223,6 +228,93 @@ def _say(message: str, command: str = "") -> None:
     if command:  # to be copied, so it stands as it is
         text.append(f" {printable(command)}")
     Console(stderr=True).print(text, soft_wrap=True)
+
+
+class Command(TyperCommand):
+    """A command: what the library says about an argument names the option."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it."""
+        running, spelling = _RUNNING.set(ctx), SPELLING.set(_spelled)
+        try:
+            return super().invoke(ctx)
+        except (ArgumentError, ImportError) as error:
+            _refuse(error)
+        finally:
+            _RUNNING.reset(running)
+            SPELLING.reset(spelling)
+
+
+_RUNNING: Final[ContextVar[typer.Context]] = ContextVar("_RUNNING")
+
+
+@contextmanager
+def refusing(place: str = "") -> Iterator[None]:
+    """Turn what the library says about an argument, or the system about a file, into one line about
+    an option, or about ``place``; let bugs through.
+    """
+    try:
+        yield
+    except (ArgumentError, ImportError, OSError) as error:
+        _refuse(error, place)
+
+
+def _refuse(error: Exception, place: str = "") -> NoReturn:
+    positional = (each.metavar for each in _parameters() if each.param_type_name == "argument")
+    place = place or str(next(positional, "priorwise"))
+    if not isinstance(error, ArgumentError):
+        fail(place, error)
+    arguments = getattr(error, "arguments", None)  # those to pass
+    if arguments:
+        refuse(f"{place}: {error.problem}: type", command=_command_with(arguments))
+    parameter = _parameter(error.argument)
+    if parameter is None:
+        fail(place, error)
+    option = parameter.param_type_name == "option"
+    refuse(error.sentence(parameter.opts[0] if option else str(parameter.metavar)))
+
+
+def _parameters() -> Sequence[Any]:
+    context = _RUNNING.get(None)
+    return () if context is None else context.command.params
+
+
+def _parameter(argument: str) -> Any:
+    """Return the parameter of the running command for an argument of the library, if it has one."""
+    name = OTHER_NAMES.get(argument, argument)
+    return next((each for each in _parameters() if each.name == name), None)
+
+
+def _spelled(argument: str, value: object) -> str:
+    """Write an argument as an option, if the running command has it."""
+    parameter = _parameter(argument)
+    if parameter is None:
+        return f"{argument}={'' if value is None else '...' if value is ... else repr(value)}"
+    if value is None or value is ... or parameter.is_flag:
+        return str(parameter.opts[0])
+    return f"{parameter.opts[0]} {shlex.quote(str(value))}"
+
+
+def _command_with(arguments: Mapping[str, Any]) -> str:
+    """Return the command line that is running with further options; what has no value is a
+    placeholder.
+    """
+    context, words, options = _RUNNING.get(), [], []
+    for each in context.command.params:
+        values = context.params.get(str(each.name))
+        source = context.get_parameter_source(str(each.name))
+        if each.name in arguments or source is None or source.name != "COMMANDLINE":
+            continue
+        for value in values if isinstance(values, (list, tuple)) else [values]:
+            text = str(value.value if isinstance(value, Enum) else value)
+            if each.param_type_name == "argument":
+                words.append(text)
+            else:
+                options += [each.opts[0]] if value is True else [each.opts[0], text]
+    for name, value in arguments.items():
+        several = ",".join(value) if isinstance(value, list) else value
+        words += [_parameter(name).opts[0], "COLUMN" if several is None else str(several)]
+    return shlex.join(["priorwise", str(context.info_name), *words, *options])
 
 
 class Group(TyperGroup):

@@ -3,30 +3,27 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, shown
 
 if TYPE_CHECKING:
     from priorwise.core.protocols import Policy
 
 
-Settings = dict[str, Callable[[str], Any]]
+class Setting(NamedTuple):
+    """How to read a setting, and what it must be."""
+
+    read: Callable[[str], Any]
+    what: str
 
 
-def _reader(read: Callable[[str], Any], what: str) -> Callable[[str], Any]:
-    def checked(text: str) -> Any:
-        try:
-            return read(text)
-        except ValueError:
-            raise ValueError(f"must be {what}, got {shown(text)}") from None
+Settings = dict[str, Setting]
 
-    return checked
-
-
-_integer: Final = _reader(int, "an integer")
-_number: Final = _reader(float, "a number")
-_alpha: Final = _reader(
+_integer: Final = Setting(int, "an integer")
+_number: Final = Setting(float, "a number")
+_word: Final = Setting(str, "a word")
+_alpha: Final = Setting(
     lambda text: text if text == "online" else float(text), "'online' or a number from 0 to 1"
 )
 
@@ -48,7 +45,7 @@ class Word:
 
 _K: Final[Settings] = {"k": _integer}
 _KK: Final[Settings] = {"k1": _integer, "k2": _integer}
-_TIES: Final[Settings] = {"ties": str, "when_certain": str}
+_TIES: Final[Settings] = {"ties": _word, "when_certain": _word}
 _BY_RULE: Final = ("PosteriorSampling", _K, 1)
 
 WORDS: Final[dict[str, Word]] = {
@@ -118,29 +115,36 @@ def parse_policy(text: str) -> "Policy":
     word = WORDS.get(name)
     if word is None:
         near = get_close_matches(name, WORDS, n=1)
-        guess = f"; did you mean {near[0]!r}?" if near else ""
-        known = ", ".join(each.usage for each in WORDS.values())
-        raise ValueError(f"no policy is called {shown(name)}{guess or '.'} Use one of: {known}")
+        guess = f"did you mean {near[0]!r}?" if near else ""
+        raise ArgumentError(
+            "policy",
+            f"must be one of {', '.join(each.usage for each in WORDS.values())}",
+            got=name,
+            cure=guess,
+        )
     instead = f"write {word.usage}, for example {word.example}"
     given: dict[str, Any] = {}
     for index, part in enumerate(rest.split(",") if colon else []):
         key, equals, value = (each.strip() for each in part.rpartition("="))
         if not equals:
             if index >= len(word.settings):
-                raise ValueError(f"too many settings; {instead}")
+                raise ArgumentError(name, "has fewer settings", got=part, cure=instead)
             key = list(word.settings)[index]
         if key not in word.settings:
-            raise ValueError(
-                f"{name} has no setting {shown(key)}; it has {', '.join(word.settings) or 'none'}"
+            raise ArgumentError(
+                name,
+                f"has no setting {shown(key)}",
+                cure=f"it has {', '.join(word.settings) or 'none'}",
             )
         if key in given:
-            raise ValueError(f"{key} is given twice; {instead}")
+            raise ArgumentError(key, "is given twice", cure=instead)
+        read, what = word.settings[key]
         try:
-            given[key] = word.settings[key](value)
-        except ValueError as error:
-            raise ValueError(f"{key} {error}; {instead}") from None
+            given[key] = read(value)
+        except ValueError:
+            raise ArgumentError(key, f"must be {what}", got=value, cure=instead) from None
     if missing := [key for key in list(word.settings)[: word.required] if key not in given]:
-        raise ValueError(f"{missing[0]} is missing; {instead}")
+        raise ArgumentError(missing[0], "is missing", cure=instead)
     import priorwise as pw
 
     policy: Policy = getattr(pw, word.policy)(**word.fixed, **given)

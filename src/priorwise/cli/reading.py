@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final
 import typer
 
 from priorwise.cli.inputs import argument, word
-from priorwise.cli.mistakes import RUNNING, in_options
 
 Command = Callable[..., None]
 
@@ -106,7 +105,7 @@ def print_notes(console: Any, fit: Any) -> None:
     """Print what was guessed to read the log of a fit; a fit from a file has none."""
     log = getattr(fit, "log", None)
     for note in () if log is None else log.said:
-        console.print(f"({in_options(note)})", markup=False, soft_wrap=True)
+        console.print(f"({note})", markup=False, soft_wrap=True)
 
 
 def _with_options(command: Command, without: Sequence[str]) -> Command:
@@ -121,15 +120,12 @@ def _with_options(command: Command, without: Sequence[str]) -> Command:
         added = [shared[s] for s in shared if s not in own] if name == "reading" else [each]
         listed += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in added]
 
-    running = inspect.Parameter("running", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-
     @wraps(command)
-    def with_options(*, running: typer.Context, **values: Any) -> None:
-        RUNNING.set(running)
+    def with_options(**values: Any) -> None:
         read = {name: values.pop(name) for name in shared if name not in own}
         command(**values, reading=Reading(**read))
 
     # what Typer reads
-    with_options.__signature__ = inspect.Signature([*listed, running])  # type: ignore[attr-defined]
-    with_options.__annotations__ = {each.name: each.annotation for each in [*listed, running]}
+    with_options.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {each.name: each.annotation for each in listed}
     return with_options

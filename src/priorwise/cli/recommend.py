@@ -9,9 +9,9 @@ import typer
 
 from priorwise.cli import inputs
 from priorwise.cli.inputs import word
-from priorwise.cli.mistakes import in_options, refusing
-from priorwise.cli.output import end, fail, finish, finite, keep_fit, results_directory
+from priorwise.cli.output import end, fail, finish, finite, keep_fit, refusing, results_directory
 from priorwise.cli.reading import LogFile, Reading, print_notes, reads_log
+from priorwise.core.errors import ArgumentError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,7 +62,7 @@ def recommend(
     shown = False if quiet else None
     how: Any = {"horizon": horizon, "seed": seed, "batch": batch, "progress": shown}
     try:
-        with refusing("LOG"):
+        with refusing():
             found = advised(log, **how, **reading.options)
     except Interrupted as stop:
         found = stop.partial or keep_fit(directory, stop.fit)
@@ -82,7 +82,7 @@ def recommend(
 
     def show(console: "Console") -> None:
         print_notes(console, found.fit)
-        console.print(in_options(str(found)), markup=False, soft_wrap=True)
+        console.print(str(found), markup=False, soft_wrap=True)
         if page is not None:
             console.print(f"Wrote {page}", markup=False, soft_wrap=True)
 
@@ -106,7 +106,7 @@ def _page(text: str) -> Path:
             fail("--report", f"{wrong}; name a file in one that is there, such as advice.html")
         if not os.access(folder, os.W_OK | os.X_OK):
             fail("--report", f"no permission to write in {folder}; choose another directory")
-    except (OSError, TypeError, ValueError) as error:
+    except (OSError, ArgumentError) as error:
         fail("--report", f"{error}; name a file, such as advice.html")
     return path
 

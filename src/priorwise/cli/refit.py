@@ -5,10 +5,8 @@ from typing import Annotated, Final
 
 import typer
 
-from priorwise.cli.inputs import AsJson, Seed
-from priorwise.cli.mistakes import refusing
-from priorwise.cli.output import fail
-from priorwise.cli.policies import parse_policy
+from priorwise.cli.inputs import AsJson, Seed, read_policy
+from priorwise.cli.output import fail, refusing
 
 HELP: Final = """Learn the prior again from the closed tasks of a store, and propose it.
 
@@ -41,14 +39,11 @@ def refit(
 
     from priorwise.serve.decider import Decider
 
-    try:
-        rule = parse_policy(policy)
-    except ValueError as error:
-        fail("--policy", str(error))
+    rule = read_policy(policy)
     if "://" not in store and not Path(store).is_file():
         fail("STORE", f"{store} is not a file")
     with (
-        refusing("STORE"),
+        refusing(),
         Decider(None, rule, horizon=horizon, seed=seed, store=store) as decider,
     ):
         made = decider.refit(family, seed=seed, accept=accept)  # type: ignore[arg-type]

@@ -94,14 +94,8 @@ def reproduce(
     place = _where(where, scheduler, jobs)
     if quick and replicates is not None:
         fail("--quick", f"means --replicates {QUICK_REPLICATES}; leave out one of the two")
-    try:
-        count = check_replicates(QUICK_REPLICATES if quick else replicates or FULL_SIZE)
-    except ValueError as error:
-        fail("--replicates", error)
-    try:
-        names = registry.names_of(target or [registry.ALL])
-    except ValueError as error:
-        fail("TARGET", error)
+    count = check_replicates(QUICK_REPLICATES if quick else replicates or FULL_SIZE)
+    names = registry.names_of(target or [registry.ALL])
     chosen = [registry.load(name) for name in names]
     directory = out_directory(out, files=(NAME,), folders=(BLOCKS, *names))
     left = [name for name in registry.EXPERIMENTS if (directory / name).is_dir()]

@@ -12,8 +12,7 @@ import typer
 
 from priorwise.cli import inputs
 from priorwise.cli.inputs import argument, number, word
-from priorwise.cli.mistakes import refusing
-from priorwise.cli.output import fail
+from priorwise.cli.output import fail, refusing
 
 if TYPE_CHECKING:
     import socket
@@ -254,7 +253,7 @@ def _or_unavailable(work: Any) -> Any:
 
 def _try(settings: Any, prior: Any) -> None:
     """Let a decider in memory say whether all goes together: a bad option leaves no file."""
-    with refusing("PRIOR, --policy, --floor, --control, --window, --missing"):
+    with refusing():
         replace(settings, prior=prior, store=None).decider().close()
 
 

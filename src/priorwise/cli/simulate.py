@@ -9,8 +9,7 @@ import typer
 
 from priorwise.cli import inputs
 from priorwise.cli.inputs import number, word
-from priorwise.cli.mistakes import refusing
-from priorwise.cli.output import finish, results_directory
+from priorwise.cli.output import finish, refusing, results_directory
 from priorwise.cli.policies import WORDS
 
 TASKS: Final = "Number of tasks; four times as many halve the standard errors."
@@ -88,7 +87,7 @@ def simulate(
     players = {entry.name: (entry.policy, entry.believed) for entry in chosen}
     size |= {"batch": batch, "threads": threads, "progress": False if quiet else None}
     inputs.check_batch(batch, horizon)
-    with refusing("--horizon, --tasks, --batch"):
+    with refusing():
         result = compare(truth, players, seed=seed, **size)
     lines = report.lines(truth, chosen, result, batch)
     text = report.as_json(truth, wrong, lines, batch)

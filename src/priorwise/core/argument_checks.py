@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import sizes, validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, MissingCapability
 from priorwise.core.protocols import Seen
 from priorwise.core.seen import RealActions
 from priorwise.core.streams import Stream
@@ -32,8 +32,11 @@ def offering(policy: Any, belief: Any) -> None:
     needs = [name for needed in getattr(policy, "needs", ()) for name in members(needed)]
     missing = [name for name in needs if not hasattr(belief, name)]
     if missing:
-        lacks = f"{', '.join(missing)}; {type(belief).__name__} lacks it"
-        raise TypeError(f"{type(policy).__name__} needs a belief with {lacks}")
+        raise MissingCapability(
+            "policy",
+            f"needs a belief with {', '.join(missing)}; {type(belief).__name__} lacks it",
+            got=type(policy),
+        )
 
 
 def policy(name: str, value: Any, *, memory: bool = False) -> None:
@@ -42,13 +45,18 @@ def policy(name: str, value: Any, *, memory: bool = False) -> None:
     """
     remembers = not isinstance(value, type) and hasattr(value, "decide")
     if remembers and not memory:
-        raise TypeError(
-            f"{name} must be a policy without memory: {type(value).__name__} remembers from pull "
-            "to pull, and only simulate, compare, simulate_meta and reward_tails keep what it does"
+        raise ArgumentTypeError(
+            name,
+            "must be a policy without memory",
+            cure=(
+                f"{type(value).__name__} remembers from pull to pull, and only simulate, "
+                "compare, simulate_meta and reward_tails keep what it does"
+            ),
         )
     if not isinstance(value, type) and not remembers and not hasattr(value, "act"):
-        wrong = f"{_kind(value)} has none"
-        raise TypeError(f"{name} must have a method act(belief, seen, rng), but {wrong}")
+        raise ArgumentTypeError(
+            name, f"must have a method act(belief, seen, rng), but {_kind(value)} has none"
+        )
     role(name, value, "a policy", *(("begin",) if remembers else ()))
 
 
@@ -70,11 +78,13 @@ def prior(name: str, value: Any) -> None:
 def fixed_prior(name: str, value: Any) -> None:
     """Refuse what is not a prior with a number of arms, or with real actions."""
     if not isinstance(value, type) and hasattr(value, "for_arms"):
-        raise TypeError(f"{name} has no fixed number of arms: pass {name}.for_arms(n)")
+        raise ArgumentTypeError(
+            name, "has no fixed number of arms", cure=f"pass {name}.for_arms(n)"
+        )
     role(name, value, "a prior", "arms", "sample", "belief")
     real = getattr(value, "actions", None)
     if real is not None and not isinstance(real, RealActions):
-        raise TypeError(f"{name}.actions must be RealActions(...), got {shown(real)}")
+        raise ArgumentTypeError(f"{name}.actions", "must be RealActions(...)", got=real)
     validation.count(f"{name}.arms", value.arms, least=1 if real is None else 0)
 
 
@@ -84,31 +94,38 @@ def believed(prior: Any, value: Any) -> None:
     """
     fixed_prior("believed", value)
     if value.arms != prior.arms:
-        raise ValueError(f"believed has {value.arms} arms, but the tasks have {prior.arms}")
+        raise ArgumentError("believed", f"has {value.arms} arms, but the tasks have {prior.arms}")
     mine, theirs = (getattr(each, "names", None) for each in (prior, value))
     if mine is not None and theirs is not None and mine != theirs:
-        raise ValueError(f"the tasks have arms with names {mine}, but believed has {theirs}")
+        raise ArgumentError(
+            "believed", f"must have the names of arms of the tasks, {mine}", got=theirs
+        )
     if getattr(value, "actions", None) != getattr(prior, "actions", None):
-        raise ValueError("believed and prior must have the same actions, real numbers or arms")
+        raise ArgumentError(
+            "believed", "and prior must have the same actions, real numbers or arms"
+        )
     shown, expected = (getattr(each, "contexts", None) for each in (prior, value))
     if expected is not None:
         if shown is None and hasattr(prior, "reward_law"):  # arms without features
-            kind = type(prior).__name__
-            raise ValueError(f"believed expects contexts, but tasks of a {kind} show none")
+            raise ArgumentError(
+                "believed", f"expects contexts, but tasks of a {type(prior).__name__} show none"
+            )
         theirs, ours = (getattr(each, "dim", None) for each in (prior, value))
         if shown is not None and theirs != ours:
-            raise ValueError(f"believed has {ours} features, but the tasks have {theirs}")
+            raise ArgumentError("believed", f"has {ours} features, but the tasks have {theirs}")
         # a law that belongs to the unknown task may be mistaken, as all of it may
         told = any(getattr(each, "of_environment", False) for each in (shown, expected))
         if shown is not None and shown != expected and not told:
-            raise ValueError("prior and believed must share the law of contexts: pass one to both")
+            raise ArgumentError(
+                "prior", "and believed must share the law of contexts", cure="pass one to both"
+            )
     # what rewards can be, and what the belief can take in; None where nothing says so
     taken = getattr(getattr(value, "reward_law", None), "support", None)
     support = getattr(getattr(prior, "reward_law", None), "support", None)
     possible = getattr(prior, "reward_range", support)
     if possible and taken and not taken[0] <= possible[0] <= possible[1] <= taken[1]:
         expects, gets = (_range(*each) for each in (taken, possible))
-        raise ValueError(f"believed expects rewards {expects}, but those of prior are {gets}")
+        raise ArgumentError("believed", f"expects rewards {expects}, but those of prior are {gets}")
 
 
 def _range(low: float, high: float) -> str:
@@ -131,9 +148,10 @@ def playing(value: Any, believed: Any, *, memory: bool = False) -> Any:
 def arms_to_mask(prior: Any, available: Any) -> None:
     """Refuse a mask where there are no arms."""
     if available is not None and getattr(prior, "actions", None) is not None:
-        raise ValueError(
-            f"available is for arms, and the actions of a {type(prior).__name__} are real numbers: "
-            "bound them in RealActions(low=..., high=...)"
+        raise ArgumentError(
+            "available",
+            f"is for arms, and the actions of a {type(prior).__name__} are real numbers",
+            cure="bound them in RealActions(low=..., high=...)",
         )
 
 
@@ -142,27 +160,32 @@ def role(name: str, value: Any, what: str, *methods: str) -> None:
     thing.
     """
     if isinstance(value, type):
-        raise TypeError(
-            f"{name} must be {what}, not the class {value.__name__}: pass {value.__name__}(...)"
+        raise ArgumentTypeError(
+            name,
+            f"must be {what}, not the class {value.__name__}",
+            cure=f"pass {value.__name__}(...)",
         )
     for method in methods:
         if not hasattr(value, method):
-            names = " and ".join(filter(None, (", ".join(methods[:-1]), methods[-1])))
-            wrong = f"{_kind(value)} has no {method}"
-            raise TypeError(f"{name} must be {what} with {names}, but {wrong}")
+            raise ArgumentTypeError(
+                name,
+                f"must be {what} with "
+                f"{' and '.join(filter(None, (', '.join(methods[:-1]), methods[-1])))}, but "
+                f"{_kind(value)} has no {method}",
+            )
 
 
 def function(name: str, value: Any, *arguments: str) -> None:
     """Check that a value is a function that takes so many arguments by place."""
-    what = f"{name} must be a function of ({', '.join(arguments)})"
+    what = f"must be a function of ({', '.join(arguments)})"
     if not callable(value):
-        raise TypeError(f"{what}, got {shown(value)}")
+        raise ArgumentTypeError(name, what, got=value)
     try:
         inspect.signature(value).bind(*arguments)
     except ValueError:  # some built-in functions have no signature
         return
     except TypeError as error:
-        raise TypeError(f"{what}, but calling it so fails: {error}") from None
+        raise ArgumentTypeError(name, f"{what}, but calling it so fails: {error}") from None
 
 
 def acting(policy: Any, belief: Any, seen: Any, rng: Any, *, real: bool = False) -> None:
@@ -172,13 +195,16 @@ def acting(policy: Any, belief: Any, seen: Any, rng: Any, *, real: bool = False)
     _check_stream(rng)
     _check_seen(seen, rng.tasks)
     if seen.actions is not None and not real:
-        raise TypeError(
-            f"{type(policy).__name__} chooses among arms, and the actions of this problem are real "
-            "numbers: use ThompsonSampling, which plays the best action of a drawn system"
+        raise ArgumentTypeError(
+            "policy",
+            "must choose real actions in this problem, not arms",
+            got=type(policy),
+            cure="use ThompsonSampling",
         )
     if not hasattr(belief, "update"):
-        wrong = _kind(belief)
-        raise TypeError(f"belief must be a belief, as prior.belief(tasks) gives, got {wrong}")
+        raise ArgumentTypeError(
+            "belief", "must be a belief, as prior.belief(tasks) gives", got=_kind(belief)
+        )
     offering(policy, belief)
     _check_batch(belief, seen, rng.tasks, "rng has")
 
@@ -208,22 +234,29 @@ def played(
         return chosen.astype(np.int64), earned
     if chosen.min() < 0 or chosen.max() >= arms:
         wrong = chosen.min() if chosen.min() < 0 else chosen.max()
-        raise ValueError(f"actions must be arms 0..{arms - 1}, got {wrong}")
+        raise ArgumentError("actions", f"must be arms 0..{arms - 1}", got=wrong)
     if seen.mask is not None and not (there := seen.mask[np.arange(tasks), chosen]).all():
         task = int(np.argmin(there))
-        raise ValueError(
-            f"actions must be available arms, but arm {chosen[task]} of task {task} is not"
+        raise ArgumentError(
+            "actions", f"must be available arms, but arm {chosen[task]} of task {task} is not"
         )
     if not (earned.min() >= low and earned.max() <= high):  # NaN is neither
         task = int(np.argmin((earned >= low) & (earned <= high)))
         wrong, name = f"got {earned[task]:g} in task {task}", type(belief).__name__
         if not np.isfinite(earned[task]):
-            raise ValueError(f"rewards must be finite, {wrong}; update when a reward is known")
-        raise ValueError(f"rewards must lie between {low:g} and {high:g} for a {name}, {wrong}")
+            raise ArgumentError(
+                "rewards", f"must be finite, {wrong}", cure="update when a reward is known"
+            )
+        raise ArgumentError(
+            "rewards", f"must lie between {low:g} and {high:g} for a {name}, {wrong}"
+        )
     if binary and not (possible := (earned == 0.0) | (earned == 1.0)).all():
         task = int(np.argmin(possible))
-        wrong, name = f"got {earned[task]:g} in task {task}", type(belief).__name__
-        raise ValueError(f"rewards must be 0 or 1 for a {name}, {wrong}")
+        raise ArgumentError(
+            "rewards",
+            f"must be 0 or 1 for a {type(belief).__name__} (task {task})",
+            got=earned[task],
+        )
     return chosen.astype(np.int64, copy=False), earned
 
 
@@ -234,14 +267,13 @@ def features(seen: Seen, tasks: int, arms: int, dim: int) -> FloatArray:
     signal, shape = seen.signal, (tasks, arms, dim)
     if not isinstance(signal, np.ndarray) or signal.shape != shape:
         got = f"shape {signal.shape}" if isinstance(signal, np.ndarray) else _kind(signal)
-        what = f"the features of each task and arm, an array {shape}"
-        raise ValueError(f"seen.signal must be {what}, got {got}")
-    if signal.dtype.kind not in "fiu" or isinstance(signal, np.ma.MaskedArray):
-        raise TypeError(
-            f"seen.signal must be an array of numbers, got {type(signal).__name__} {signal.dtype}"
+        raise ArgumentError(
+            "seen.signal", f"must be the features of each task and arm, an array {shape}", got=got
         )
+    if signal.dtype.kind not in "fiu" or isinstance(signal, np.ma.MaskedArray):
+        raise ArgumentTypeError("seen.signal", "must be an array of numbers", got=signal.dtype)
     if not np.isfinite(signal).all():
-        raise ValueError("seen.signal must be finite, but features are NaN or infinite")
+        raise ArgumentError("seen.signal", "must be finite, but features are NaN or infinite")
     return signal
 
 
@@ -252,8 +284,10 @@ def chosen_features(seen: Seen, actions: IntArray, arms: int, dim: int) -> Float
     x = features(seen, len(actions), arms, dim)[np.arange(len(actions)), actions]
     # NaN is neither
     if x.size and not (x.min() >= -validation.LARGEST and x.max() <= validation.LARGEST):
-        most = f"at most {validation.LARGEST:g} in size"
-        raise ValueError(f"seen.signal must be finite, {most}, but a pulled arm's is not")
+        raise ArgumentError(
+            "seen.signal",
+            f"must be finite, at most {validation.LARGEST:g} in size, but a pulled arm's is not",
+        )
     return x
 
 
@@ -263,7 +297,7 @@ def drawing(belief: Any, rng: Any, draws: Any) -> int:
     """
     _check_stream(rng)
     if rng.tasks != belief.tasks:
-        raise ValueError(f"belief is about {belief.tasks} tasks, but rng has {rng.tasks}")
+        raise ArgumentError("belief", f"is about {belief.tasks} tasks, but rng has {rng.tasks}")
     return validation.count("draws", draws)
 
 
@@ -271,10 +305,10 @@ def level(value: Any) -> Any:
     """Check the level of a quantile, or those of each task ``(task,)``, which become a column."""
     if isinstance(value, np.ndarray):
         if value.ndim != 1 or value.dtype.kind != "f" or not ((value > 0.0) & (value < 1.0)).all():
-            raise ValueError("level must lie between 0 and 1 in each task, shape (task,)")
+            raise ArgumentError("level", "must lie between 0 and 1 in each task, shape (task,)")
         return value[:, None]
     if not 0.0 < validation.number("level", value) < 1.0:
-        raise ValueError(f"level must lie between 0 and 1, got {value:g}")
+        raise ArgumentError("level", "must lie between 0 and 1", got=value)
     return float(value)
 
 
@@ -283,7 +317,7 @@ def tasks_of(value: Any) -> int:
     a number about each.
     """
     tasks = validation.count("tasks", value)
-    sizes.check_memory(f"tasks={sizes.amount(tasks)}", 8.0 * sizes.as_float(tasks), "lower tasks")
+    sizes.check_memory("tasks", tasks, 8.0 * sizes.as_float(tasks), "lower tasks")
     return tasks
 
 
@@ -292,45 +326,49 @@ def batch(rng: Any, tasks: Any) -> int:
     tasks = validation.count("tasks", tasks)
     _check_stream(rng)
     if rng.tasks != tasks:
-        raise ValueError(
-            f"rng must have a number for each of the {tasks} tasks, but is a stream of {rng.tasks}"
+        raise ArgumentError(
+            "rng",
+            f"must have a number for each of the {tasks} tasks, but is a stream of {rng.tasks}",
         )
     return tasks
 
 
 def _check_stream(rng: Any) -> None:
     if not isinstance(rng, Stream):
-        made = "as priorwise.core.streams.streams(seed, tasks)(step) gives"
-        raise TypeError(f"rng must be a Stream, {made}, got {_kind(rng)}")
+        raise ArgumentTypeError(
+            "rng",
+            "must be a Stream, as priorwise.core.streams.streams(seed, tasks)(step) gives",
+            got=_kind(rng),
+        )
 
 
 def _check_seen(seen: Any, tasks: int) -> None:
     if not isinstance(seen, Seen):
-        raise TypeError(f"seen must be a Seen(step, horizon, arms, ...), got {_kind(seen)}")
+        raise ArgumentTypeError("seen", "must be a Seen(step, horizon, arms, ...)", got=_kind(seen))
     for name in ("step", "horizon"):
         value = getattr(seen, name)
         if isinstance(value, np.ndarray) and len(value) != tasks:
-            raise ValueError(f"seen.{name} has {len(value)} tasks, but there are {tasks}")
+            raise ArgumentError(f"seen.{name}", f"has {len(value)} tasks, but there are {tasks}")
     if seen.mask is not None and len(seen.mask) != tasks:
-        raise ValueError(f"seen.mask has {len(seen.mask)} tasks, but there are {tasks}")
+        raise ArgumentError("seen.mask", f"has {len(seen.mask)} tasks, but there are {tasks}")
 
 
 def _check_batch(belief: Any, seen: Seen, tasks: int, whose: str) -> None:
     held, arms = getattr(belief, "tasks", tasks), getattr(belief, "arms", seen.arms)
     if held != tasks:
-        raise ValueError(f"belief is about {held} tasks, but {whose} {tasks}")
+        raise ArgumentError("belief", f"is about {held} tasks, but {whose} {tasks}")
     if arms != seen.arms:
-        raise ValueError(f"seen.arms is {seen.arms}, but the belief has {arms} arms")
+        raise ArgumentError("seen.arms", f"is {seen.arms}, but the belief has {arms} arms")
 
 
 def _per_task(name: str, value: ArrayLike, tasks: int, kinds: str, what: str) -> Any:
     array = validation.plain_array(name, value)
     if array.dtype.kind not in kinds:
-        raise TypeError(f"{name} must be {what}, one for each task, got {array.dtype}")
+        raise ArgumentTypeError(name, f"must be {what}, one for each task", got=array.dtype)
     if array.shape != (tasks,):
         hint = f"; write [{value!r}]" if array.ndim == 0 and tasks == 1 else ""
-        raise ValueError(
-            f"{name} must have one entry for each task, shape ({tasks},), got {array.shape}{hint}"
+        raise ArgumentError(
+            name, f"must have one entry for each task, shape ({tasks},)", got=array.shape, cure=hint
         )
     return array
 

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 
 TIE_TOLERANCE: Final = 1e-12
@@ -58,9 +59,15 @@ def ties(values: FloatArray) -> BoolArray:
     by_arm = _by_arm(values)
     best = by_arm.max(axis=0)
     if np.isnan(best).any():
-        raise ValueError("the value of an arm is NaN; check the belief that returned it")
+        raise ArgumentError(
+            "values",
+            "must be numbers, but that of an arm is NaN",
+            cure="check the belief that returned it",
+        )
     if np.isneginf(best).any():
-        raise ValueError("every value of a task is -inf: no arm to play; leave each task an arm")
+        raise ArgumentError(
+            "values", "are -inf for every arm of a task", cure="leave each task an arm"
+        )
     return np.asarray((by_arm >= best - TIE_TOLERANCE * np.maximum(np.abs(best), SMALLEST_SIZE)).T)
 
 
@@ -71,12 +78,15 @@ def pick(values: FloatArray, uniform: FloatArray) -> IntArray:
     what = "numbers (task, arm) with at least one arm"
     values = validation.shaped("values", values, (None, None), "fiu", what)
     if not values.shape[1]:
-        raise ValueError(f"values must be {what}, got shape {values.shape}")
+        raise ArgumentError("values", f"must be {what}", got=values.shape)
     what = f"one number for each of {len(values)} tasks"
     uniform = validation.shaped("uniform", uniform, (len(values),), "f", what)
     if uniform.size and not (uniform.min() >= 0.0 and uniform.max() < 1.0):
-        wrong = f"{uniform.min():g} to {uniform.max():g}"
-        raise ValueError(f"uniform must lie in [0, 1), as rng.uniform() does, got {wrong}")
+        raise ArgumentError(
+            "uniform",
+            "must lie in [0, 1), as rng.uniform() does",
+            got=(uniform.min(), uniform.max()),
+        )
     tied = ties(values).T  # (arm, task)
     count = tied.sum(axis=0)
     rank = np.minimum((uniform * count).astype(np.int64), count - 1)

@@ -3,8 +3,10 @@ what to do.
 """
 
 import reprlib
+from collections.abc import Callable
+from contextvars import ContextVar
 from numbers import Real
-from typing import Any, Final
+from typing import Any, Final, Self
 
 SHOWN: Final = 80  # characters of a value that an error shows
 SHOWN_PATH: Final = 300
@@ -38,8 +40,18 @@ class ArgumentError(ValueError):
         super().__init__(argument, problem)
 
     def __str__(self) -> str:
+        return self.sentence(self.argument)
+
+    def sentence(self, argument: str) -> str:
+        """Return the error in words, with this name of the argument."""
         got = f", got {self.got}" if self.got else ""
-        return f"{self.argument} {self.problem}{got}" + (f"; {self.cure}" if self.cure else "")
+        return f"{argument} {self.problem}{got}" + (f"; {self.cure}" if self.cure else "")
+
+    def inside(self, outer: str, joint: str = ".") -> Self:
+        """Return the same error about ``outer.argument``."""
+        error = type(self)(f"{outer}{joint}{self.argument}", self.problem, cure=self.cure)
+        error.got = self.got
+        return error
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.argument, self.problem), self.__dict__
@@ -51,6 +63,20 @@ class ArgumentTypeError(ArgumentError, TypeError):
 
 class MissingCapability(ArgumentTypeError):  # noqa: N818 - it names what is missing
     """A family, a belief or a policy lacks what a tool needs."""
+
+
+SPELLING: Final[ContextVar[Callable[[str, object], str]]] = ContextVar("SPELLING")
+"""How :func:`option` writes an argument, where the user does not write Python."""
+
+
+def option(name: str, value: object = None) -> str:
+    """Name an argument as the user writes it: ``time=``, or ``--time`` on the command line; an
+    ellipsis stands for any value.
+    """
+    spell = SPELLING.get(None)
+    if spell is not None:
+        return spell(name, value)
+    return f"{name}={'' if value is None else '...' if value is ... else repr(value)}"
 
 
 def shown(value: object, *, quoted: bool = True, most: int = SHOWN) -> str:

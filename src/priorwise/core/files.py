@@ -6,19 +6,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import get_ident
 
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 
 
 def file_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of a file to write, if it can be one."""
     if not isinstance(path, (str, os.PathLike)) or not str(path):
-        raise TypeError(f"path must be the path of a file, got {shown(path)}")
+        raise ArgumentTypeError("path", "must be the path of a file", got=path)
     try:
         if 0 in os.fsencode(path):
-            raise ValueError(f"path must not have a NUL character, got {shown(str(path))}")
+            raise ArgumentError("path", "must not have a NUL character", got=str(path))
     except UnicodeEncodeError:
-        wrong = shown(str(path))
-        raise ValueError(f"path must be a name that the system can write, got {wrong}") from None
+        raise ArgumentError(
+            "path", "must be a name that the system can write", got=str(path)
+        ) from None
     return Path(os.fsdecode(path))
 
 

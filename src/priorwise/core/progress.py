@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any, Final, Self
 
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentTypeError
 
 PATIENCE: Final = 3.0  # seconds that a call may take without a bar
 LONG: Final = 20.0  # seconds of an estimate from which on a line says so, and stays
@@ -156,7 +156,7 @@ class Progress:
 def check_progress(value: bool | None) -> None:
     """Refuse what says neither whether to show a bar nor that the call should decide."""
     if value is not None and not isinstance(value, bool):
-        raise TypeError(f"progress must be True, False or None, got {shown(value)}")
+        raise ArgumentTypeError("progress", "must be True, False or None", got=value)
 
 
 def progress_of(

@@ -4,13 +4,15 @@ import dis
 from importlib import import_module
 from types import TracebackType
 
+from priorwise.core.errors import ArgumentError
+
 
 def refused(error: BaseException) -> bool:
     """Whether an error was raised on purpose, as the library does where input cannot be: by a
     ``raise`` of its own, or of the package of a registered family. Errors of the operating system
     count too. What NumPy or Python raise in our code is a bug.
     """
-    if isinstance(error, OSError):
+    if isinstance(error, (OSError, ArgumentError)):
         return True
     last = _last(error.__traceback__)
     if last is None:

@@ -6,6 +6,7 @@ from typing import Any, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import BoolArray, FloatArray
 
 Signal = Any
@@ -31,7 +32,7 @@ class RealActions:
         if self.size is not None:
             validation.count("size", self.size)
         if not self.low <= self.high:  # NaN is neither
-            raise ValueError(f"low must not exceed high, got {self.low:g} and {self.high:g}")
+            raise ArgumentError("low", "must not exceed high", got=(self.low, self.high))
 
     def checked(self, name: str, actions: Any, tasks: int) -> FloatArray:
         """Refuse what is not such an action for each task."""
@@ -39,12 +40,10 @@ class RealActions:
         what = f"finite numbers of shape {shape}"
         array = validation.shaped(name, actions, shape, "fiu", what)
         if not np.isfinite(array).all():
-            raise ValueError(f"{name} must be {what}, but has NaN or infinite entries")
+            raise ArgumentError(name, f"must be {what}, but has NaN or infinite entries")
         worst = array.min() if array.min() < self.low else array.max()
         if not self.low <= worst <= self.high:
-            raise ValueError(
-                f"{name} must lie between {self.low:g} and {self.high:g}, got {worst:g}"
-            )
+            raise ArgumentError(name, f"must lie between {self.low:g} and {self.high:g}", got=worst)
         return array.astype(np.float64, copy=False)
 
 
@@ -68,17 +67,21 @@ class Seen:
         if isinstance(self.step, np.ndarray) or isinstance(self.horizon, np.ndarray):
             _check_steps(self.step, self.horizon)
         elif validation.count("step", self.step) > validation.count("horizon", self.horizon):
-            raise ValueError(f"step must be one of 1..{self.horizon}, the horizon, got {self.step}")
+            raise ArgumentError(
+                "step", f"must be one of 1..{self.horizon}, the horizon", got=self.step
+            )
         validation.count("arms", self.arms, least=1 if self.actions is None else 0)
         if self.mask is None:
             return
         mask = validation.mask("mask", self.mask)
         if mask.ndim != 2 or mask.shape[1] != self.arms:
-            raise ValueError(f"mask must have shape (task, {self.arms}), got {mask.shape}")
+            raise ArgumentError("mask", f"must have shape (task, {self.arms})", got=mask.shape)
         # ten times as fast as along the short axis
         some = np.ascontiguousarray(mask.T).any(axis=0)
         if not some.all():
-            raise ValueError(f"mask leaves task {np.argmin(some)} without any arm; each needs one")
+            raise ArgumentError(
+                "mask", f"leaves task {np.argmin(some)} without any arm", cure="each needs one"
+            )
         object.__setattr__(self, "mask", mask)
 
     def masked(self, values: FloatArray) -> FloatArray:
@@ -88,8 +91,12 @@ class Seen:
         if self.mask is None:
             return values
         if np.ndim(values) not in (2, 3) or (len(values), np.shape(values)[-1]) != self.mask.shape:
-            shape = f"of the tasks and arms of mask, {self.mask.shape}, got {np.shape(values)}"
-            raise ValueError(f"values must be (task, arm) or (task, draw, arm), {shape}")
+            raise ArgumentError(
+                "values",
+                "must be (task, arm) or (task, draw, arm), of the tasks and arms of mask, "
+                f"{self.mask.shape}",
+                got=np.shape(values),
+            )
         mask = self.mask if np.ndim(values) == 2 else self.mask[:, None, :]
         return np.where(mask, values, -np.inf)
 
@@ -109,6 +116,6 @@ def _check_steps(step: Any, horizon: Any) -> None:
     if late.any():
         task = int(np.argmax(late))
         of = [np.broadcast_to(each, tasks)[task] for each in (step, horizon)]
-        raise ValueError(
-            f"step must be one of 1..{of[1]}, the horizon, in each task, got {of[0]} in task {task}"
+        raise ArgumentError(
+            "step", f"must be one of 1..{of[1]}, the horizon, in each task (task {task})", got=of[0]
         )

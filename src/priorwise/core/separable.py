@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, MissingCapability
 from priorwise.core.types import IntArray
 
 
@@ -29,9 +30,8 @@ class SeparableTasks:
         """Return these tasks, then those of the others; what all tasks share has to be equal."""
         for other in others:
             if type(other) is not type(self):
-                raise TypeError(
-                    f"a {type(self).__name__} joins beliefs of its kind, got a "
-                    f"{type(other).__name__}"
+                raise ArgumentTypeError(
+                    "others", f"must be beliefs of a class, {type(self).__name__}", got=type(other)
                 )
         changes = {
             each.name: _joined(each.name, [getattr(part, each.name) for part in (self, *others)])
@@ -57,9 +57,11 @@ def by_step(method: Method) -> Method:
         if not any(isinstance(each, np.ndarray) for each in given):
             return method(policy, belief, seen, *rng)
         if not hasattr(belief, "take"):
-            raise TypeError(
-                f"{type(policy).__name__} serves tasks at different steps by belief.take, which "
-                f"{type(belief).__name__} lacks: derive it from SeparableTasks"
+            raise MissingCapability(
+                "belief",
+                "needs take for tasks at different steps",
+                got=type(belief),
+                cure="derive it from SeparableTasks",
             )
         pairs = np.stack(np.broadcast_arrays(*given), axis=1)
         groups, which = np.unique(pairs, axis=0, return_inverse=True)
@@ -89,9 +91,10 @@ def places(index: ArrayLike, tasks: int) -> IntArray:
     if array.size == 0 and array.ndim == 1:
         return array.astype(np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise TypeError(
-            f"index must be a row of task numbers, or True or False for each of {tasks} tasks, got "
-            f"{array.dtype} of shape {array.shape}"
+        raise ArgumentTypeError(
+            "index",
+            f"must be a row of task numbers, or True or False for each of {tasks} tasks",
+            got=array,
         )
     if array.min() < 0 or array.max() >= tasks:
         wrong = array.min() if array.min() < 0 else array.max()
@@ -116,5 +119,5 @@ def _joined(name: str, values: list[Any]) -> Any:
     if isinstance(first, SeparableTasks):
         return first.join(*values[1:])
     if any(each is not first and each != first for each in values[1:]):
-        raise ValueError(f"beliefs that are joined must share their {name}, and they do not")
+        raise ArgumentError("beliefs", f"that are joined must share their {name}, and they do not")
     return first

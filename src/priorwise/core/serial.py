@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from priorwise.core.errors import SHOWN_PATH, shown
+from priorwise.core import validation
+from priorwise.core.errors import SHOWN_PATH, ArgumentError, ArgumentTypeError, shown
 from priorwise.core.files import file_path, write_whole
 from priorwise.core.validation import numbers, word
 
@@ -57,8 +58,11 @@ class Serializable:
         if "family" in cls.__dict__:
             known = Serializable._families.get(cls.family)
             if known is not None and known.__qualname__ != cls.__qualname__:
-                raise TypeError(
-                    f"family {cls.family!r} is taken by {known.__qualname__}; choose another name"
+                raise ArgumentTypeError(
+                    "family",
+                    f"must be new, but {known.__qualname__} has it",
+                    got=cls.family,
+                    cure="choose another name",
                 )
             Serializable._families[cls.family] = cls
 
@@ -103,32 +107,32 @@ class Serializable:
     def load(cls, source: str | os.PathLike[str]) -> Self:
         """Read from a path or from JSON text; an error names the file and what is wrong with it."""
         text = os.fspath(source) if isinstance(source, os.PathLike) else source
-        if not isinstance(text, str):
-            raise TypeError(f"source must be a path or JSON text, got {type(text).__name__}")
+        validation.instance("source", text, str, "a path or JSON text")
         if not isinstance(source, str) or not text.lstrip("\ufeff \n\r\t").startswith(("{", "[")):
             try:
                 return cls._read(_text_of(Path(source)))
-            except ValueError as error:
-                name = shown(text, quoted=False, most=SHOWN_PATH)
-                raise ValueError(f"{name}: {error}") from error
+            except ArgumentError as error:
+                raise error.inside(shown(text, quoted=False, most=SHOWN_PATH), ": ") from error
         return cls._read(text)
 
     @classmethod
     def _read(cls, text: str) -> Self:
         content = _content(text)
         if not isinstance(content, dict) or "priorwise" not in content:
-            raise ValueError("not a priorwise file: it has no 'priorwise' version field")
+            raise ArgumentError(
+                "text", "is not a priorwise file", cure="it has no 'priorwise' version field"
+            )
         if content["priorwise"] is True or content["priorwise"] != VERSION:
-            version = f"this file has version {shown(content['priorwise'])}"
-            raise ValueError(f"{version}, this priorwise reads version {VERSION}")
+            raise ArgumentError(
+                "version", f"must be {VERSION} for this priorwise", got=content["priorwise"]
+            )
         del content["priorwise"]
         try:
             value = _build(content)
         except RecursionError:
-            raise ValueError("values are nested too deeply for a prior") from None
+            raise ArgumentError("text", "has values nested too deeply for a prior") from None
         if not isinstance(value, cls):
-            kind = type(value).__name__
-            raise ValueError(f"expected a {cls.__name__}, but the file holds a {kind}")
+            raise ArgumentError("text", f"must hold a {cls.__name__}", got=type(value))
         return value
 
     @classmethod
@@ -144,7 +148,7 @@ def load_prior(source: str | os.PathLike[str]) -> Any:
     value = Serializable.load(source)
     prior = getattr(value, "prior", value)  # a fit has one inside
     if not hasattr(prior, "belief"):
-        raise ValueError(f"expected a prior or a fit, but this holds a {type(value).__name__}")
+        raise ArgumentError("source", "must hold a prior or a fit", got=type(value))
     return prior
 
 
@@ -155,16 +159,20 @@ def _text_of(path: Path) -> str:
         what = "a directory" if os.path.isdir(path) else "no file, and not JSON text either"  # noqa: PTH112
         raise FileNotFoundError(f"cannot read {name}: it is {what}")
     if path.stat().st_size > LARGEST_FILE:
-        most = f"a prior has at most {LARGEST_FILE:,}"
-        raise ValueError(f"a file of {path.stat().st_size:,} bytes is not read; {most}")
+        raise ArgumentError(
+            "file", f"must have at most {LARGEST_FILE:,} bytes", got=path.stat().st_size
+        )
     content = path.read_bytes()
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
         kind = "UTF-16" if wide else "another encoding, or no text at all"
-        wrong = f"{kind} (byte {error.start:,})"
-        raise ValueError(f"not UTF-8 text but {wrong}; save it as UTF-8") from None
+        raise ArgumentError(
+            "file",
+            f"must be UTF-8 text, but is {kind} (byte {error.start:,})",
+            cure="save it as UTF-8",
+        ) from None
 
 
 def _content(text: str) -> Any:
@@ -172,8 +180,11 @@ def _content(text: str) -> Any:
 
     def integer(digits: str) -> int:
         if len(digits) > LONGEST_INTEGER:
-            start = shown(digits, quoted=False)
-            raise ValueError(f"a number of {len(digits):,} digits, {start}; round it")
+            raise ArgumentError(
+                "text",
+                f"has a number of {len(digits):,} digits, {shown(digits, quoted=False)}",
+                cure="round it",
+            )
         return int(digits)
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -181,15 +192,15 @@ def _content(text: str) -> Any:
         if len(out) < len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"the field {shown(twice)} is there twice; leave one out")
+            raise ArgumentError("text", f"has the field {shown(twice)} twice", cure="leave one out")
         return out
 
     try:
         return json.loads(text.lstrip("\ufeff"), parse_int=integer, object_pairs_hook=once)
     except json.JSONDecodeError as error:
-        raise ValueError(f"not valid JSON: {error}") from None
+        raise ArgumentError("text", f"is not valid JSON: {error}") from None
     except RecursionError:
-        raise ValueError("brackets are nested too deeply for a prior") from None
+        raise ArgumentError("text", "has brackets nested too deeply for a prior") from None
 
 
 def _plain(value: Any) -> Any:
@@ -203,8 +214,8 @@ def _plain(value: Any) -> Any:
         return [_plain(each) for each in value]
     if value is None or isinstance(value, (str, int, float, list, tuple, dict)):
         return value
-    raise TypeError(
-        f"a {type(value).__name__} has no JSON form; derive it from priorwise.core.Serializable"
+    raise ArgumentTypeError(
+        type(value).__name__, "has no JSON form", cure="derive it from priorwise.core.Serializable"
     )
 
 
@@ -236,9 +247,9 @@ def _build(content: dict[str, Any]) -> "Serializable":
     if cls is None:
         # people write priors by hand, and nothing else
         known = ", ".join(
-            sorted(name for name, each in families.items() if hasattr(each, "belief"))
+            sorted(each for each, kind in families.items() if hasattr(kind, "belief"))
         )
-        raise ValueError(f"unknown family {shown(name)}; known are {known}")
+        raise ArgumentError("family", f"must be one of {known}", got=name)
     fields = {
         k: [_built(each) for each in v] if isinstance(v, list) else _built(v)
         for k, v in content.items()
@@ -246,20 +257,25 @@ def _build(content: dict[str, Any]) -> "Serializable":
     }
     parameters = inspect.signature(cls).parameters
     if unknown := sorted(set(fields) - set(parameters)):
-        known = ", ".join(parameters)
-        raise ValueError(f"family {name!r} has no field {shown(unknown[0])}; it has {known}")
+        raise ArgumentError(
+            key, f"has no field {shown(unknown[0])}", cure=f"it has {', '.join(parameters)}"
+        )
     required = {key for key, each in parameters.items() if each.default is each.empty}
     if missing := sorted(required - set(fields)):
-        raise ValueError(f"family {name!r} needs the field {missing[0]!r}")
+        raise ArgumentError(key, f"needs the field {missing[0]!r}")
     for field, value in fields.items():
         if _depth(value) > DEEPEST:
-            raise ValueError(f"family {name!r}: {field} is a list within lists over {DEEPEST} deep")
+            raise ArgumentError(
+                f"{key}.{field}", f"must not be lists within lists over {DEEPEST} deep"
+            )
     try:
         return cls._from_fields(fields)
+    except ArgumentError as error:
+        raise error.inside(key) from error
     except (*SENSELESS, RecursionError) as error:
-        raise ValueError(f"family {name!r}: {error}") from error
+        raise ArgumentError(key, f"cannot be made of these fields: {error}") from error
     except MemoryError as error:
-        raise ValueError(f"family {name!r}: no room in memory for these fields: {error}") from error
+        raise ArgumentError(key, f"needs more memory than there is: {error}") from error
 
 
 def _depth(value: Any) -> int:
@@ -277,15 +293,16 @@ def errors(name: str, value: Any) -> dict[str, Any]:
     and "inf" for an infinity.
     """
     if not isinstance(value, Mapping):
-        wrong = shown(value)
-        raise TypeError(f"{name} must be arrays by name, as {{'mean': [0.1, 0.2]}}, got {wrong}")
+        raise ArgumentTypeError(
+            name, "must be arrays by name, such as {'mean': [0.1, 0.2]}", got=value
+        )
     out = {}
     for key, each in value.items():
         label = f"{name}[{shown(key)}]"
         word(f"a name in {name}", key)
         array = numbers(label, unwritten(label, each))
         if (array < 0.0).any():
-            raise ValueError(f"{label} must not be negative, got {np.nanmin(array):g}")
+            raise ArgumentError(label, "must not be negative", got=np.nanmin(array))
         array.setflags(write=False)
         out[key] = array if array.ndim else float(array)
     return out
@@ -305,7 +322,7 @@ def number(name: str, value: Any) -> float:
     if isinstance(value, str) and value in ("inf", "-inf", "nan"):
         return float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name} must be a number, got {shown(value)}")
+        raise ArgumentTypeError(name, "must be a number", got=value)
     return float(value)
 
 

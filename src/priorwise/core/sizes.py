@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from priorwise.core.errors import ArgumentError
+
 MOST_DRAWS: Final = 1e14
 """Draws that one call may take, unless ``PRIORWISE_MOST_DRAWS`` says otherwise: weeks on one
 processor.
@@ -30,47 +32,32 @@ ARRAYS: Final = 4  # arrays of the size of a request that are alive at once whil
 YEAR: Final = 365.25 * 86400.0
 
 
-def check_memory(what: str, needed: float, cure: str) -> None:
-    """Refuse what needs more bytes than there are.
-
-    Parameters
-    ----------
-    what
-        The arguments and their values, as ``"keep=True with tasks=10**11 and horizon=10"``.
-    needed
-        Bytes.
-    cure
-        What to do about it, as ``"lower tasks, or leave keep out"``.
-
+def check_memory(argument: str, size: int | str, needed: float, cure: str) -> None:
+    """Refuse an argument of a ``size`` that needs more bytes than there are; ``cure`` says what to
+    lower.
     """
     limit = memory()
     if needed > limit:
-        raise ValueError(
-            f"{what} needs {amount(needed / 1e9)} GB, and this machine has {amount(limit / 1e9)}: "
-            f"{cure} (PRIORWISE_MEMORY_GB sets another limit)"
+        gigabytes = f"{amount(needed / 1e9)} GB, and this machine has {amount(limit / 1e9)}"
+        raise ArgumentError(
+            argument,
+            f"of {size if isinstance(size, str) else amount(size)} needs {gigabytes}",
+            cure=f"{cure} (PRIORWISE_MEMORY_GB sets another limit)",
         )
 
 
-def check_work(what: str, draws: float, cure: str) -> None:
-    """Refuse what takes more posterior draws than anybody would wait for; the message estimates the
-    time.
-
-    Parameters
-    ----------
-    what
-        The arguments and their values, as ``"tasks=10**20 and horizon=10"``.
-    draws
-        Posterior draws: pulls times the draws of each, see :func:`draws_per_pull`.
-    cure
-        What to do about it, as ``"lower tasks or horizon"``.
-
+def check_work(argument: str, size: int | str, draws: float, cure: str) -> None:
+    """Refuse an argument of a ``size`` that takes more posterior draws than anybody would wait for:
+    pulls times :func:`draws_per_pull`.
     """
     limit = _setting("PRIORWISE_MOST_DRAWS", MOST_DRAWS)
     if draws > limit:
-        raise ValueError(
-            f"{what} takes about {amount(draws)} posterior draws, "
-            f"{_time(draws * SECONDS_PER_DRAW)} or more on one processor: "
-            f"{cure} (one call may take {amount(limit)}; PRIORWISE_MOST_DRAWS sets another limit)"
+        time = _time(draws * SECONDS_PER_DRAW)
+        raise ArgumentError(
+            argument,
+            f"of {size if isinstance(size, str) else amount(size)} takes about {amount(draws)} "
+            f"posterior draws, {time} or more on one processor; a call may take {amount(limit)}",
+            cure=f"{cure} (PRIORWISE_MOST_DRAWS sets another limit)",
         )
 
 
@@ -82,7 +69,7 @@ def check_draws(name: str, value: int) -> None:
 def check_numbered(name: str, value: int, why: str = "") -> None:
     """Refuse more steps or draws than random numbers can tell apart."""
     if value >= NUMBERED:
-        raise ValueError(f"{name} must be below 2**32{why}, got {amount(value)}")
+        raise ArgumentError(name, f"must be below 2**32{why}", got=value)
 
 
 def draws_per_pull(policy: Any, arms: int) -> int:
@@ -128,9 +115,7 @@ def _setting(name: str, default: float) -> float:
     except ValueError:
         value = -1.0
     if not value > 0.0:
-        raise ValueError(
-            f"environment variable {name} must be a positive number, got {text[:40]!r}"
-        )
+        raise ArgumentError(name, "must be a positive number, as an environment variable", got=text)
     return value
 
 

@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 
 from priorwise.core import hashing, sizes, validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.hashing import boost, box_muller, gamma_attempt, invert, student, unit, word_of
 from priorwise.core.types import BoolArray, FloatArray, IntArray, UIntArray
 
@@ -56,9 +56,10 @@ class Stream:
     def __init__(self, keys: UIntArray, step: int | IntArray) -> None:
         """Bind the stream to the keys of its tasks and to a step, or to one for each task."""
         if not isinstance(keys, np.ndarray) or keys.dtype != np.uint64 or keys.ndim != 1:
-            raise TypeError(
-                "keys must be an array of 64-bit keys, one for each task; streams(seed, "
-                "tasks)(step) makes a stream"
+            raise ArgumentTypeError(
+                "keys",
+                "must be an array of 64-bit keys, one for each task",
+                cure="streams(seed, tasks)(step) makes a stream",
             )
         self._keys = keys
         self._step: Any = validation.counted("step", step, len(keys), least=0)
@@ -92,9 +93,9 @@ class Stream:
         width = shape[-1] if shape else 1
         draws = math.prod(shape[:-1])
         if (numbers := draws * width * self.tasks) > LARGE:
-            what = f"a request of shape {shape} for each of {self.tasks} tasks"
+            size = f"{shape} for each of {self.tasks} tasks"
             cure = "ask for fewer numbers, or for fewer tasks at once"
-            sizes.check_memory(what, 8.0 * sizes.ARRAYS * sizes.as_float(numbers), cure)
+            sizes.check_memory("shape", size, 8.0 * sizes.ARRAYS * sizes.as_float(numbers), cure)
         slots = hashing.slot_keys(self._step, self._call, draws, width).reshape(-1, *shape)
         self._call += 1
         return self._keys.reshape(-1, *(1,) * len(shape)) + slots
@@ -102,14 +103,14 @@ class Stream:
     def _check_weights(self, weights: FloatArray) -> None:
         """Refuse weights that are not those of one law for each task."""
         if np.ndim(weights) != 2 or len(weights) != self.tasks or weights.shape[1] == 0:
-            raise ValueError(
-                f"weights must have a row for each of {self.tasks} tasks, got {np.shape(weights)}"
+            raise ArgumentError(
+                "weights", f"must have a row for each of {self.tasks} tasks", got=np.shape(weights)
             )
         largest = weights.max(axis=1)
         # NaN is neither
         if not (weights.min() >= 0.0 and largest.min() > 0.0 and largest.max() < np.inf):
-            raise ValueError(
-                "weights must be finite and not negative, with a positive one for each task"
+            raise ArgumentError(
+                "weights", "must be finite and not negative, with a positive one for each task"
             )
 
     def bits(self, *shape: int) -> UIntArray:
@@ -236,20 +237,23 @@ class Stream:
         """
         for name, value in named.items():
             if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
-                raise TypeError(f"{name} must be an array of numbers, got {shown(value)}")
+                raise ArgumentTypeError(name, "must be an array of numbers", got=value)
             # or attempts would never end
             if value.size and not (value.min() > 0.0 and value.max() < np.inf):
-                raise ValueError(
-                    f"{name} must be positive and finite, got {value.min():g} to {value.max():g}"
+                raise ArgumentError(
+                    name, "must be positive and finite", got=(value.min(), value.max())
                 )
             if value.ndim != 2 or len(value) != self.tasks:
-                raise ValueError(
-                    f"{name} must have a row for each of {self.tasks} tasks, got {value.shape}"
+                raise ArgumentError(
+                    name, f"must have a row for each of {self.tasks} tasks", got=value.shape
                 )
         first, *others = named.values()
         if any(other.shape != first.shape for other in others):
-            shapes = " and ".join(str(value.shape) for value in named.values())
-            raise ValueError(f"{' and '.join(named)} must have one shape, got {shapes}")
+            raise ArgumentError(
+                " and ".join(named),
+                "must have one shape",
+                got=[value.shape for value in named.values()],
+            )
         slots = self._elements((validation.count("draws", draws, least=0), first.shape[1]))
         return [slots, *(np.broadcast_to(v[:, None, :], slots.shape) for v in named.values())]
 
@@ -257,7 +261,7 @@ class Stream:
 def _check_shape(shape: tuple[int, ...]) -> None:
     for n in shape:
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-            raise ValueError(f"shape must be non-negative integers, got {shown(shape)}")
+            raise ArgumentError("shape", "must be non-negative integers", got=shape)
 
 
 @final
@@ -289,7 +293,5 @@ class Streams:
 def streams(seed: int, tasks: int) -> Callable[[int], Stream]:
     """Streams to try a prior or a policy by hand: ``streams(0, tasks=5)(step)`` has 5 tasks."""
     seed, tasks = validation.seed(seed), validation.count("tasks", tasks)
-    sizes.check_memory(
-        f"tasks={sizes.amount(tasks)}", 8.0 * sizes.ARRAYS * sizes.as_float(tasks), "lower tasks"
-    )
+    sizes.check_memory("tasks", tasks, 8.0 * sizes.ARRAYS * sizes.as_float(tasks), "lower tasks")
     return Streams(seed, np.arange(tasks, dtype=np.uint64)).at(Purpose.POLICY, 0).at

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentTypeError
 from priorwise.core.types import FloatArray, IntArray
 
 LANES: Final = 64
@@ -40,8 +41,11 @@ class Layout(IntEnum):
         """
         names = _names(cls)
         if given.keys() != names.keys():
-            wrong = ", ".join(sorted(given.keys() ^ names.keys()))
-            raise TypeError(f"{cls.__qualname__}.pack takes each name once, not so for {wrong}")
+            raise ArgumentTypeError(
+                f"{cls.__qualname__}.pack",
+                "takes each name once",
+                got=sorted(given.keys() ^ names.keys()),
+            )
         sizes: list[int] = []
         numbers: list[FloatArray] = []
         integers: list[IntArray] = []

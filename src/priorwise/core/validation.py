@@ -3,17 +3,19 @@ do.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, get_args
+from typing import Any, Final, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import sizes
 from priorwise.core.errors import SHOWN_PATH as SHOWN_PATH  # noqa: PLC0414 - for serve
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, option
 from priorwise.core.errors import printable as printable  # noqa: PLC0414 - for serve
 from priorwise.core.errors import shown as shown  # noqa: PLC0414 - for serve
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 
+T = TypeVar("T")
 Shape = tuple[int | None, ...]  # None: any size
 SINGULAR: Final = 1e-13
 """Correlations whose smallest eigenvalue is at most this are singular up to rounding."""
@@ -39,17 +41,16 @@ def matrix(name: str, value: ArrayLike, shape: Shape = (None, None)) -> FloatArr
     """Return a finite array of a given shape (None: any size)."""
     array = numbers(name, value)
     if not _fits(array, shape):
-        wanted = ", ".join("any" if n is None else str(n) for n in shape)
-        raise ValueError(f"{name} must have shape ({wanted}), got {array.shape}")
+        sizes = ", ".join("any" if n is None else str(n) for n in shape)
+        raise ArgumentError(name, f"must have shape ({sizes})", got=array.shape)
     if array.size == 0:
-        raise ValueError(f"{name} must not be empty")
-    if not np.isfinite(array).all():
-        wrong = "but has NaN or infinite entries; drop or fill them first"
-        raise ValueError(f"{name} must be finite, {wrong if array.ndim else f'got {array:g}'}")
+        raise ArgumentError(name, "must not be empty")
+    finite = np.isfinite(array)
+    if not finite.all():
+        raise ArgumentError(name, "must be finite", got=array[~finite].flat[0])
     if (largest := np.abs(array).max()) > LARGEST:
-        raise ValueError(
-            f"{name} must not exceed {LARGEST:g} in size, got {largest:g}; take a larger unit"
-        )
+        cure = "take a larger unit"
+        raise ArgumentError(name, f"must not exceed {LARGEST:g} in size", got=largest, cure=cure)
     array.setflags(write=False)
     return array
 
@@ -58,7 +59,7 @@ def per_arm(name: str, value: ArrayLike, arms: int) -> FloatArray:
     """Return one number for all arms or one each, as a vector."""
     array = numbers(name, value)
     if array.ndim == 0:
-        sizes.check_memory(f"arms={sizes.amount(arms)}", 32.0 * sizes.as_float(arms), "lower arms")
+        sizes.check_memory("arms", arms, 32.0 * sizes.as_float(arms), "lower arms")
         array = np.full(arms, array)
     return matrix(name, array, (arms,))
 
@@ -66,7 +67,7 @@ def per_arm(name: str, value: ArrayLike, arms: int) -> FloatArray:
 def positive(name: str, value: FloatArray, smallest: float = 1e-100) -> FloatArray:
     """Check that all entries are positive."""
     if np.any(value < smallest):
-        raise ValueError(f"{name} must be positive (at least {smallest:g}), got {value.min():g}")
+        raise ArgumentError(name, f"must be positive (at least {smallest:g})", got=value.min())
     return value
 
 
@@ -75,18 +76,17 @@ def number(name: str, value: Any) -> float:
     if isinstance(value, (bool, np.timedelta64)) or not isinstance(
         value, (int, float, np.integer, np.floating)
     ):
-        raise TypeError(f"{name} must be a number, got {type(value).__name__}")
+        raise ArgumentTypeError(name, "must be a number", got=value)
     if isinstance(value, int) and abs(value) > LARGEST:
-        wrong = f"an integer of {value.bit_length()} bits"
-        raise ValueError(f"{name} must not exceed {LARGEST:g} in size, got {wrong}")
+        raise ArgumentError(name, f"must not exceed {LARGEST:g} in size", got=value)
     return float(matrix(name, float(value), ()))
 
 
-def not_negative(name: str, value: Any, hint: str = "") -> float:
-    """Return a number from 0; ``hint`` ends the error."""
+def not_negative(name: str, value: Any, cure: str = "") -> float:
+    """Return a number from 0."""
     checked = number(name, value)
     if checked < 0.0:
-        raise ValueError(f"{name} must not be negative, got {checked:g}{hint}")
+        raise ArgumentError(name, "must not be negative", got=checked, cure=cure)
     return checked
 
 
@@ -94,18 +94,18 @@ def share(name: str, value: Any, most: float = 1.0) -> float:
     """Return a number strictly between 0 and ``most``."""
     checked = number(name, value)
     if not 0.0 < checked < most:
-        raise ValueError(f"{name} must lie strictly between 0 and {most:g}, got {checked:g}")
+        raise ArgumentError(name, f"must lie strictly between 0 and {most:g}", got=checked)
     return checked
 
 
 def count(name: str, value: Any, least: int = 1) -> int:
     """Return an integer, at least ``least``."""
     if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, np.integer)):
-        hint = f"; write {int(value):_}" if isinstance(value, float) and value.is_integer() else ""
-        wrong = f"{type(value).__name__} {shown(value)}"
-        raise TypeError(f"{name} must be an integer, got {wrong}{hint}")
+        whole = isinstance(value, float) and value.is_integer()
+        cure = f"write {int(value):_}" if whole else ""
+        raise ArgumentTypeError(name, "must be an integer", got=value, cure=cure)
     if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {shown(value)}")
+        raise ArgumentError(name, f"must be at least {least}", got=value)
     return int(value)
 
 
@@ -113,16 +113,16 @@ def batch(value: Any, horizon: int) -> int:
     """Return after how many pulls rewards are seen: at most those of a task."""
     checked = count("batch", value)
     if checked > horizon:
-        raise ValueError(f"batch must be at most horizon={horizon:,}, got {shown(checked)}")
+        raise ArgumentError("batch", f"must be at most {option('horizon', horizon)}", got=checked)
     return checked
 
 
 def counts(name: str, value: Any, size: int, least: int = 1) -> IntArray:
     """Return ``size`` integers, each at least ``least``."""
     what = f"an integer or one for each of {size} tasks"
-    array = shaped(name, value, (size,), "iu", what, TypeError)
+    array = shaped(name, value, (size,), "iu", what, ArgumentTypeError)
     if array.size and array.min() < least:
-        raise ValueError(f"{name} must be at least {least}, got {array.min()}")
+        raise ArgumentError(name, f"must be at least {least}", got=array.min())
     return array.astype(np.int64, copy=False)
 
 
@@ -133,39 +133,52 @@ def counted(name: str, value: Any, size: int, least: int = 1) -> int | IntArray:
     return count(name, value, least)
 
 
+def instance(name: str, value: Any, kind: type[T], what: str = "") -> T:
+    """Return a value of a class, which ``what`` describes."""
+    if isinstance(value, kind):
+        return value
+    plain = type(value).__module__ == "builtins"
+    problem = f"must be {what or f'a {kind.__name__}'}"
+    raise ArgumentTypeError(name, problem, got=value if plain else type(value))
+
+
+def within(name: str, value: float, low: float, high: float) -> float:
+    """Return a number from ``low`` to ``high``."""
+    if not low <= value <= high:
+        raise ArgumentError(name, f"must lie in [{low:g}, {high:g}]", got=value)
+    return value
+
+
 def flag(name: str, value: Any) -> bool:
     """Return a truth value: True or False, not something that counts as one."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+        raise ArgumentTypeError(name, "must be True or False", got=value)
     return bool(value)
 
 
 def text(name: str, value: Any) -> str:
     """Return a string that can be written to a file; it may be empty."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string, got {shown(value)}")
+    string = instance(name, value, str, "a string")
     try:
-        value.encode()
+        string.encode()
     except UnicodeEncodeError:
-        wrong = f"{shown(value)} has half of a character"
-        raise ValueError(f"{name} must be text that can be written, but {wrong}") from None
-    return value
+        raise ArgumentError(name, "must not have half of a character", got=value) from None
+    return string
 
 
 def word(name: str, value: Any) -> str:
     """Return a string that is not empty."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string, got {shown(value)}")
-    if not value:
-        raise ValueError(f"{name} must not be empty")
-    return value
+    string = instance(name, value, str, "a string")
+    if not string:
+        raise ArgumentError(name, "must not be empty")
+    return string
 
 
 def one_of(name: str, value: Any, words: Any, other: str = "") -> None:
     """Refuse what is none of the words of a ``Literal``; ``other`` says what may be given too."""
     if not any(type(value) is type(word) and value == word for word in get_args(words)):
         known = ", ".join(map(str, get_args(words)))
-        raise ValueError(f"{name} must be one of {known}{other}, got {shown(value)}")
+        raise ArgumentError(name, f"must be one of {known}{other}", got=value)
 
 
 def names(value: Any, count: int, name: str = "names", what: str = "arm") -> tuple[str, ...] | None:
@@ -175,15 +188,13 @@ def names(value: Any, count: int, name: str = "names", what: str = "arm") -> tup
     if value is None:
         return None
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise TypeError(f"{name} must be a list of words, one for each {what}, got {shown(value)}")
+        raise ArgumentTypeError(name, f"must be a list of words, one for each {what}", got=value)
     words = tuple(word(f"a name in {name}", each) for each in value)
     if len(words) != count:
-        raise ValueError(
-            f"{name} must have one entry for each of the {count} {what}s, got {len(words)}"
-        )
+        raise ArgumentError(name, f"must have one entry for each of the {count} {what}s", got=words)
     if len(set(words)) < count:
         twice = next(each for each in words if words.count(each) > 1)
-        raise ValueError(f"{name} must differ, but {shown(twice)} is there twice")
+        raise ArgumentError(name, f"must differ, but {shown(twice)} is there twice")
     return words
 
 
@@ -191,7 +202,7 @@ def seed(value: Any) -> int:
     """Return a seed: an integer from 0 to 2^64 - 1."""
     checked = count("seed", value, least=0)
     if checked >= 1 << 64:
-        raise ValueError(f"seed must be below 2**64, got {shown(checked)}")
+        raise ArgumentError("seed", "must be below 2**64", got=checked)
     return checked
 
 
@@ -199,9 +210,10 @@ def probabilities(name: str, value: ArrayLike, size: int) -> FloatArray:
     """Return non-negative numbers that sum to 1 up to rounding."""
     array = vector(name, value, size)
     if np.any(array < 0):
-        raise ValueError(f"{name} must not be negative, got {array.min():g}")
+        raise ArgumentError(name, "must not be negative", got=array.min())
     if abs(array.sum() - 1.0) > 1e-6:
-        raise ValueError(f"{name} must sum to 1, got {array.sum():g}; divide weights by their sum")
+        cure = "divide weights by their sum"
+        raise ArgumentError(name, "must sum to 1", got=array.sum(), cure=cure)
     return array
 
 
@@ -209,26 +221,23 @@ def covariance(name: str, value: ArrayLike, size: int) -> FloatArray:
     """Return a symmetric positive semi-definite matrix; singular ones are fine."""
     array = numbers(name, value)
     if array.ndim == 1 and array.size == size:
-        raise ValueError(
-            f"{name} must be a {size} x {size} matrix, got a vector; np.diag({name}) makes one"
-        )
+        cure = f"np.diag({name}) makes one of a vector"
+        raise ArgumentError(name, f"must be a {size} x {size} matrix", got=array.shape, cure=cure)
     array = matrix(name, array, (size, size))
     largest = float(np.abs(array).max(initial=0.0))
     gap = np.abs(array - array.T)
     if np.any(gap > 1e-8 * largest):
         row, column = np.unravel_index(int(np.argmax(gap)), gap.shape)
-        raise ValueError(
-            f"{name} must be symmetric, but entry ({row}, {column}) is {array[row, column]:g} "
-            f"and entry ({column}, {row}) is {array[column, row]:g}"
-        )
+        pair = (array[row, column], array[column, row])
+        raise ArgumentError(name, f"must be symmetric at ({row}, {column})", got=pair)
     symmetric = (array + array.T) / 2
     if np.any(np.diag(symmetric) < 0):
-        raise ValueError(f"{name} must have no negative variance, got {np.diag(symmetric).min():g}")
+        lowest = np.diag(symmetric).min()
+        raise ArgumentError(name, "must have no negative variance", got=lowest)
     lowest = float(np.linalg.eigvalsh(symmetric).min()) if size else 0.0
     if lowest < -1e-8 * max(largest, 1e-300):
-        raise ValueError(
-            f"{name} must be positive semi-definite, but its smallest eigenvalue is {lowest:g}; "
-            "project it on the positive semi-definite matrices if it is an estimate"
+        raise ArgumentError(
+            name, f"must be positive semi-definite, but has the eigenvalue {lowest:g}"
         )
     symmetric.setflags(write=False)
     return symmetric
@@ -258,9 +267,10 @@ def availability(name: str, value: Any, tasks: int, arms: int) -> BoolArray | No
         return None
     rows = mask(name, value)
     if rows.shape not in ((arms,), (tasks, arms)):
-        raise ValueError(f"{name} must have shape ({arms},) or ({tasks}, {arms}), got {rows.shape}")
+        shapes = f"({arms},) or ({tasks}, {arms})"
+        raise ArgumentError(name, f"must have shape {shapes}", got=rows.shape)
     if not rows.any(axis=-1).all():
-        raise ValueError(f"{name} leaves a task without any arm; each task needs at least one")
+        raise ArgumentError(name, "must leave each task at least one arm")
     return np.broadcast_to(rows, (tasks, arms))
 
 
@@ -268,10 +278,8 @@ def mask(name: str, value: Any) -> BoolArray:
     """Return which arms may be pulled, in any shape."""
     array: BoolArray = plain_array(name, value)
     if array.dtype != np.bool_:
-        raise TypeError(
-            f"{name} must be boolean (True: the arm may be pulled), got {array.dtype}; use "
-            "np.array(..., dtype=bool)"
-        )
+        what = "must be boolean (True: the arm may be pulled)"
+        raise ArgumentTypeError(name, what, got=array, cure="use np.array(..., dtype=bool)")
     return array
 
 
@@ -279,31 +287,30 @@ def numbers(name: str, value: ArrayLike) -> FloatArray:
     """Return an array of numbers, of any shape; a copy."""
     array = plain_array(name, value)
     if array.dtype.kind not in "iuf" and array.size:
-        raise TypeError(f"{name} must be numbers, got {shown(value)}")
+        raise ArgumentTypeError(name, "must be numbers", got=value)
     return array.astype(np.float64)
 
 
 def plain_array(name: str, value: Any) -> Any:
     """Return an array in a regular shape, and none whose masked entries would count as numbers."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise TypeError(
-            f"{name} has masked entries, which would count as numbers; leave out or fill them"
-        )
+        what = "has masked entries, which would count as numbers"
+        raise ArgumentTypeError(name, what, cure="leave out or fill them")
     try:
         return np.asarray(value)
     except Exception as error:  # also of a user's class that cannot be made an array
-        raise TypeError(f"{name} must be numbers in a regular shape: {error}") from None
+        raise ArgumentTypeError(name, f"must be numbers in a regular shape: {error}") from None
 
 
 def shaped(
-    name: str, value: Any, shape: Shape, kinds: str, what: str, error: Any = ValueError
+    name: str, value: Any, shape: Shape, kinds: str, what: str, error: Any = ArgumentError
 ) -> Any:
     """Return an array of a shape (None: any size) and of these kinds of numbers; ``what`` says in
     words what it must be.
     """
     array = plain_array(name, value)
     if array.dtype.kind not in kinds or not _fits(array, shape):
-        raise error(f"{name} must be {what}, got {array.dtype} of shape {array.shape}")
+        raise error(name, f"must be {what}, not {array.dtype} of shape {array.shape}")
     return array
 
 
@@ -317,5 +324,5 @@ def sentences(name: str, value: Any) -> tuple[str, ...]:
     """Return sentences, as a tuple."""
     listed = isinstance(value, Sequence) and not isinstance(value, str)
     if not listed or not all(isinstance(each, str) for each in value):
-        raise TypeError(f"{name} must be a list of sentences, got {shown(value)}")
+        raise ArgumentTypeError(name, "must be a list of sentences", got=value)
     return tuple(value)

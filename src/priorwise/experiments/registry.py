@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from priorwise.experiments.experiment import Experiment
 
+from priorwise.core.errors import ArgumentError
+
 ALL: Final = "all"
 
 FULL_SIZE: Final = 100
@@ -46,8 +48,8 @@ def names_of(targets: Sequence[str]) -> list[str]:
             words = list(dict.fromkeys([*known[ALL], *known]))
             near = get_close_matches(target, words, 1)
             hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ValueError(
-                f"no experiment is called {target!r}; {hint}there are {', '.join(words)}"
+            raise ArgumentError(
+                "target", f"must be an experiment, one of {', '.join(words)}", got=target, cure=hint
             )
         chosen.update(known.get(target, [target]))
     return [name for name in known[ALL] if name in chosen]

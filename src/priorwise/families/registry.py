@@ -11,7 +11,8 @@ from importlib import import_module
 from operator import attrgetter
 from typing import Any, Final, final
 
-from priorwise.core.errors import shown
+from priorwise.core import validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, MissingCapability
 from priorwise.core.protocols import for_arms
 from priorwise.core.serial import Serializable, discover
 from priorwise.core.trajectories import Trajectory
@@ -146,12 +147,13 @@ class Family:
     def ask(self, part: str, tool: str) -> Any:
         """Return a part; refuse in the name of the tool that needs it."""
         if part not in _WORDS and part != "cautious":
-            raise ValueError(f"a family has no part {part!r}; its parts are {', '.join(_WORDS)}")
+            raise ArgumentError("part", f"must be one of {', '.join(_WORDS)}", got=part)
         value = getattr(self, part)
         if value is None:
-            raise TypeError(
-                f"{tool} needs {_WORDS[part]}, which the family {self.name!r} does not have: "
-                f"register it with Family({part}=...)"
+            raise MissingCapability(
+                "prior",
+                f"has no {part}, {_WORDS[part]}, which {tool} needs",
+                cure=f"register its family {self.name!r} with Family({part}=...)",
             )
         return value.load() if isinstance(value, Later) else value
 
@@ -161,16 +163,18 @@ _FAMILIES: dict[type, Family] = {}
 
 def register(family: Family) -> Family:
     """Make a family known to every tool, and to JSON."""
-    if not isinstance(family, Family):
-        raise TypeError(f"family must be a Family, got {type(family).__name__}")
+    validation.instance("family", family, Family)
     priors = family.priors
     if not isinstance(priors, tuple) or not all(isinstance(each, type) for each in priors):
-        what = f"priors of the family {family.name!r} must be a tuple of classes"
-        raise TypeError(f"{what}, got {shown(priors)}")
+        raise ArgumentTypeError(
+            "priors", f"of the family {family.name!r} must be a tuple of classes", got=priors
+        )
     for prior in family.priors:
         known = _FAMILIES.get(prior)
         if known is not None and known.name != family.name:
-            raise ValueError(f"{prior.__name__} is of the family {known.name!r} already")
+            raise ArgumentError(
+                "priors", f"must be new, but {prior.__name__} is of the family {known.name!r}"
+            )
     _FAMILIES.update(dict.fromkeys(family.priors, family))
     Serializable._homes.update(family.homes)
     return family
@@ -191,9 +195,11 @@ def ask(prior: Any, part: str, tool: str, name: str = "prior") -> Any:
     """Ask the family of a prior for a part; ``name`` is the argument that the prior came by."""
     family = family_of(prior)
     if family is None:
-        raise TypeError(
-            f"{name} must be a prior of a registered family ({known(part)}) for {tool}, got "
-            f"{type(prior).__name__}: register its family with priorwise.register(Family(...))"
+        raise ArgumentTypeError(
+            name,
+            f"must be a prior of a registered family ({known(part)}) for {tool}",
+            got=type(prior),
+            cure="register its family with priorwise.register(Family(...))",
         )
     return family.ask(part, tool)
 
@@ -222,9 +228,10 @@ def statistics_of(prior: Any, data: Any, tool: str) -> Any:
     if not isinstance(played, kind) and isinstance(played, PerTask):
         played = kind.adopted(played, **kind.known(prior))
     if not isinstance(played, kind):
-        raise TypeError(
-            f"statistics must be a kept Run or {kind.__name__} for {tool} of a "
-            f"{type(prior).__name__}, got {type(played).__name__}"
+        raise ArgumentTypeError(
+            "statistics",
+            f"must be a kept Run or {kind.__name__} for {tool} of a {type(prior).__name__}",
+            got=type(played),
         )
     return played
 
@@ -243,7 +250,7 @@ def seen_by(prior: Any, data: Any) -> Any:
     for name in ("arms", "names", "dim", "support"):
         mine, seen = getattr(prior, name, None), getattr(statistics, name, None)
         if mine is not None and seen is not None and mine != seen:
-            raise ValueError(f"the prior has {name}={mine}, but the statistics have {name}={seen}")
+            raise ArgumentError("statistics", f"must have {name}={mine}, as the prior", got=seen)
     return statistics
 
 
@@ -252,9 +259,11 @@ def belief_for_arms(prior: Any, data: Any) -> Any:
     statistics have; what was played does not tell.
     """
     if isinstance(data, (Run, Trajectory)):
-        raise TypeError(
-            f"a {type(data).__name__} does not say how many arms its tasks have: condition "
-            "prior.for_arms(n), or pass statistics"
+        raise ArgumentTypeError(
+            "data",
+            "must say how many arms its tasks have",
+            got=type(data),
+            cure="condition prior.for_arms(n), or pass statistics",
         )
     statistics = statistics_of(prior, data, "belief_given")
     return for_arms(prior, statistics.arms).belief_given(statistics)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError
 from priorwise.core.estimates import std_error
 from priorwise.core.types import FloatArray
 from priorwise.figures import style
@@ -58,15 +59,20 @@ def _rows(table: Table, oracle: str) -> dict[str, tuple[int, FloatArray]]:
         mine = code == index
         lengths = np.unique(columns["t0"][mine])
         if lengths.size > 1:
-            several = f"{name} has {lengths.tolist()}; choose one"
-            raise ValueError(f"test must have one t0 for each algorithm, but {several}")
+            raise ArgumentError(
+                "test",
+                f"must have one t0 for each algorithm, but {name} has {lengths.tolist()}",
+                cure="choose one",
+            )
         if np.unique(columns["replicate"][mine]).size < mine.sum():
-            twice = f"{name} has a replicate twice"
-            raise ValueError(f"test must have one row for each replicate, but {twice}")
+            raise ArgumentError(
+                "test", f"must have one row for each replicate, but {name} has a replicate twice"
+            )
         out[name] = int(lengths[0]), columns["reward"][mine].astype(np.float64)
     if oracle not in out:
-        known = ", ".join(names)
-        raise ValueError(f"oracle must be an algorithm of the table ({known}), got {oracle}")
+        raise ArgumentError(
+            "oracle", f"must be an algorithm of the table ({', '.join(names)})", got=oracle
+        )
     return out
 
 

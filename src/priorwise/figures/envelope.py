@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.figures.tables import Table, checked, codes
 
@@ -68,8 +69,11 @@ def _by_cell(cell: IntArray, table: Table) -> tuple[IntArray, FloatArray, FloatA
     if twice.size:
         keys = ("algorithm", "t0", "replicate", "episode")
         row = _named({column: table[column][order[twice[0]]] for column in keys})
-        two = f"curves must have one row for each replicate, but has two with {row}"
-        raise ValueError(f"{two}; number replicates across blocks")
+        raise ArgumentError(
+            "curves",
+            f"must have one row for each replicate, but has two with {row}",
+            cure="number replicates across blocks",
+        )
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     counts = np.diff(starts, append=cell.size)
     mean = np.add.reduceat(average, starts) / counts
@@ -91,9 +95,10 @@ def _complete(
     if gaps.size:
         algorithm, episode, length = gaps[0]
         row = {"algorithm": names[algorithm], "t0": lengths[length], "episode": episodes[episode]}
-        raise ValueError(
-            "curves must have every configuration at every episode of its algorithm, but has no "
-            f"row with {_named(row)}"
+        raise ArgumentError(
+            "curves",
+            "must have every configuration at every episode of its algorithm, but has no row "
+            f"with {_named(row)}",
         )
 
 

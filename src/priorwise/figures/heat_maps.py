@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray
 from priorwise.figures import style
 from priorwise.figures.learning import looks
@@ -47,9 +48,10 @@ def instance_map(
     each = grid("instance", table, "task", "probability")
     probability = each[:, 0]
     if np.ptp(each, axis=1).any() or (probability < 0).any() or abs(probability.sum() - 1) > 1e-6:
-        raise ValueError(
-            "instance must give each task one probability, and they must sum to 1; got a sum of "
-            f"{probability.sum():g}"
+        raise ArgumentError(
+            "instance",
+            "must give each task one probability, and they must sum to 1",
+            cure=f"got a sum of {probability.sum():g}",
         )
     tasks, arms = rewards.shape
     left, gap, bars, right = 0.62, 0.14, 1.1, 0.95
@@ -96,9 +98,11 @@ def first_pull_map(
     counts = grid("first_pulls", table | {"algorithm": code}, "algorithm", "count")
     episodes = counts.sum(axis=1, keepdims=True)
     if (episodes == 0).any():
-        none = f"{names[int(episodes.argmin())]} has none"
-        each = "at least one episode for each algorithm"
-        raise ValueError(f"first_pulls must count {each}, but {none}")
+        raise ArgumentError(
+            "first_pulls",
+            "must count at least one episode for each algorithm, but "
+            f"{names[int(episodes.argmin())]} has none",
+        )
     shares = counts / episodes
     rows, arms = shares.shape
     left = 0.3 + 0.072 * max(len(name) + len(shown[name].star) for name in names)
@@ -143,9 +147,8 @@ def grid(name: str, table: Table, row: str, value: str) -> FloatArray:
     shape = int(places[0].max()) + 1, int(places[1].max()) + 1
     index = np.ravel_multi_index(places, shape)
     if index.size != shape[0] * shape[1] or np.unique(index).size != index.size:
-        raise ValueError(
-            f"{name} must have each pair of {row} and arm once, {shape[0]} x {shape[1]} rows, got "
-            f"{index.size} rows and {np.unique(index).size} pairs"
+        raise ArgumentError(
+            name, f"must have each pair of {row} and arm once, {shape[0]} x {shape[1]} rows"
         )
     out = np.empty(shape)
     out.flat[index] = table[value]
@@ -184,7 +187,7 @@ def name_arms(axes: style.Axes, arms: int, identifying: Sequence[int]) -> None:
     """Write A1, A2, ... above the columns, and mark the identifying ones."""
     wrong = [arm for arm in identifying if not 0 <= arm < arms]
     if wrong:
-        raise ValueError(f"identifying must be arms from 0 to {arms - 1}, got {wrong}")
+        raise ArgumentError("identifying", f"must be arms from 0 to {arms - 1}", got=wrong)
     axes.xaxis.tick_top()
     axes.set_xticks(np.arange(arms) + 0.5, [f"A{arm + 1}" for arm in range(arms)], fontsize=8)
     axes.tick_params(axis="x", length=0, pad=2)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError
 from priorwise.figures import style
 from priorwise.figures.envelope import CURVES, envelope
 from priorwise.figures.tables import Table, checked, codes, panels
@@ -91,8 +92,11 @@ def looks(algorithms: Sequence[str], ours: Collection[str] = ()) -> dict[str, Lo
     unknown = sorted(set(ours) - set(names))
     if isinstance(ours, str) or unknown:
         wrong = ours if isinstance(ours, str) else ", ".join(unknown)
-        known = f"algorithms of the table ({', '.join(names)})"
-        raise ValueError(f"ours must be a collection of {known}, got {wrong}")
+        raise ArgumentError(
+            "ours",
+            f"must be a collection of algorithms of the table ({', '.join(names)})",
+            got=wrong,
+        )
     taken = {KNOWN[name].colour for name in names if name in KNOWN}
     free = [colour for colour in SPARE if colour not in taken] or list(SPARE)
     out: dict[str, Look] = {}

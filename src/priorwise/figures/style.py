@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError
 from priorwise.core.files import file_path, write_whole
 from priorwise.core.types import FloatArray
 
@@ -111,8 +111,9 @@ class Picture(dict[str, bytes]):
         place = file_path(path)
         suffix = place.suffix.removeprefix(".").lower()
         if suffix not in self:
-            known = " or ".join(f".{each}" for each in self)
-            raise ValueError(f"path must end in {known}, got {shown(str(path))}")
+            raise ArgumentError(
+                "path", f"must end in {' or '.join(f'.{each}' for each in self)}", got=str(path)
+            )
         write_whole(place, self[suffix])
         return place
 

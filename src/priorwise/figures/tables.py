@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.types import IntArray
 
 Table = dict[str, NDArray[Any]]
@@ -19,32 +20,42 @@ def checked(name: str, table: Table, kinds: Mapping[str, str]) -> Table:
     not empty, finite.
     """
     if not isinstance(table, Mapping):
-        raise TypeError(f"{name} must be a table (columns by name), got {type(table).__name__}")
+        raise ArgumentTypeError(name, "must be a table (columns by name)", got=type(table))
     missing = [column for column in kinds if column not in table]
     if missing:
-        got = f"{', '.join(missing)} missing, got {', '.join(table) or 'none'}"
-        raise ValueError(f"{name} must have the columns {', '.join(kinds)}; {got}")
+        raise ArgumentError(
+            name,
+            f"must have the columns {', '.join(kinds)}",
+            got=", ".join(table) or "none",
+            cure=f"{', '.join(missing)} missing",
+        )
     out: Table = {}
     for column, kind in kinds.items():
         values, where = np.asarray(table[column]), f"{name}[{column!r}]"
         letters, meaning = KINDS[kind]
         if values.ndim != 1:
-            one = "a vector with one entry per row"
-            raise ValueError(f"{where} must be {one}, got shape {values.shape}")
+            raise ArgumentError(where, "must be a vector with one entry per row", got=values.shape)
         if values.size == 0:
-            raise ValueError(f"{name} must not be empty: {column} has no rows")
+            raise ArgumentError(name, "must not be empty", cure=f"{column} has no rows")
         if values.dtype.kind not in letters:
-            got = f"got {values.dtype}; convert it with astype"
-            raise TypeError(f"{where} must hold {meaning}, {got}")
+            raise ArgumentTypeError(
+                where, f"must hold {meaning}", got=values.dtype, cure="convert it with astype"
+            )
         if kind == "real" and not np.isfinite(values).all():
-            wrong = "but has NaN or infinite entries; leave those replicates out"
-            raise ValueError(f"{where} must be finite, {wrong}")
+            raise ArgumentError(
+                where,
+                "must be finite, but has NaN or infinite entries",
+                cure="leave those replicates out",
+            )
         if kind == "whole" and values.min() < 0:
-            raise ValueError(f"{where} must not be negative, got {values.min()}")
+            raise ArgumentError(where, "must not be negative", got=values.min())
         out[column] = values.astype(str) if values.dtype.kind in "TO" else values
     if len({values.size for values in out.values()}) > 1:
-        sizes = ", ".join(f"{column}: {values.size}" for column, values in out.items())
-        raise ValueError(f"{name} must have columns of one length, got {sizes}")
+        raise ArgumentError(
+            name,
+            "must have columns of one length",
+            got=", ".join((f"{column}: {values.size}" for column, values in out.items())),
+        )
     return out
 
 
@@ -52,14 +63,13 @@ def panels(name: str, tables: Table | Mapping[str, Table]) -> dict[str, Table]:
     """Tables by title of their panel; one table alone has a panel without a title."""
     wanted = "a table (columns by name) or tables by panel"
     if not isinstance(tables, Mapping):
-        raise TypeError(f"{name} must be {wanted}, got {type(tables).__name__}")
+        raise ArgumentTypeError(name, f"must be {wanted}", got=type(tables))
     if not tables:
-        raise ValueError(f"{name} must not be empty; give {wanted}")
+        raise ArgumentError(name, "must not be empty", cure=f"give {wanted}")
     nested = {key: value for key, value in tables.items() if isinstance(value, Mapping)}
     columns = {key: value for key, value in tables.items() if not isinstance(value, Mapping)}
     if nested and columns:
-        both = f"{', '.join(nested)} beside columns {', '.join(columns)}"
-        raise TypeError(f"{name} must be one table or tables by panel, got both: {both}")
+        raise ArgumentTypeError(name, "must be one table or tables by panel", got="both")
     return nested or {"": columns}
 
 

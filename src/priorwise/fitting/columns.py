@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import sizes, validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.core.validation import Shape
@@ -21,7 +21,7 @@ def table(name: str, value: ArrayLike, shape: Shape) -> FloatArray:
     """Return a finite array with the task axis first, which must hold at least one task."""
     given = validation.plain_array(name, value)
     if given.ndim and len(given) == 0:
-        raise ValueError(f"{name} holds no task; statistics need at least one")
+        raise ArgumentError(name, "holds no task", cure="statistics need at least one")
     # row by row, as compiled code reads it
     array = np.ascontiguousarray(validation.matrix(name, given, shape))
     array.setflags(write=False)
@@ -33,9 +33,9 @@ def counts(name: str, value: ArrayLike, shape: Shape, most: int = MOST_COUNTED) 
     array = table(name, value, shape)
     if array.min() < 0 or not np.array_equal(array, np.rint(array)):
         wrong = array[(array < 0) | (array != np.rint(array))][0]
-        raise ValueError(f"{name} must be non-negative whole numbers, got {wrong:g}")
+        raise ArgumentError(name, "must be non-negative whole numbers", got=wrong)
     if array.max() > most:
-        raise ValueError(f"{name} must not exceed {most:,}, got {array.max():g}")
+        raise ArgumentError(name, f"must not exceed {most:,}", got=array.max())
     return array
 
 
@@ -65,8 +65,8 @@ def _check_slice(name: str, value: slice) -> None:
     try:
         value.indices(1)
     except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"{name} must be a slice of whole numbers, got {shown(value)}: {error}"
+        raise ArgumentTypeError(
+            name, f"must be a slice of whole numbers: {error}", got=value
         ) from None
 
 
@@ -75,8 +75,10 @@ def zero_where_unpulled(name: str, value: FloatArray, pulls: FloatArray) -> Floa
     bad = (pulls == 0) & (value != 0)
     if bad.any():
         task, arm = np.argwhere(bad)[0]
-        wrong = f"task {task} has {value[task, arm]:g} on arm {arm}"
-        raise ValueError(f"{name} must be 0 where pulls is 0, but {wrong}")
+        raise ArgumentError(
+            name,
+            f"must be 0 where pulls is 0, but task {task} has {value[task, arm]:g} on arm {arm}",
+        )
     return value
 
 
@@ -89,7 +91,9 @@ def some_pulls(played: Trajectory, steps: Steps) -> Trajectory:
         chosen = slice(None if steps is None else validation.count("steps", steps))
     actions = played.actions[:, chosen]
     if actions.shape[1] == 0:
-        raise ValueError(f"steps={steps!r} leaves no pull of {played.actions.shape[1]} in a task")
+        raise ArgumentError(
+            "steps", f"leaves no pull of {played.actions.shape[1]} in a task", got=steps
+        )
     log = None if played.log is None else played.log[:, chosen]
     return Trajectory(actions, played.rewards[:, chosen], log)
 
@@ -103,10 +107,10 @@ def trajectory(actions: ArrayLike, rewards: ArrayLike, arms: int) -> tuple[IntAr
     earned = table("rewards", rewards, chosen.shape)
     if chosen.min() < 0 or chosen.max() >= arms:
         wrong = chosen.min() if chosen.min() < 0 else chosen.max()
-        raise ValueError(f"actions must lie in 0..{arms - 1} for arms={arms}, got {wrong}")
-    what = f"arms={sizes.amount(arms)} for {len(chosen):,} tasks"
+        raise ArgumentError("actions", f"must lie in 0..{arms - 1} for arms={arms}", got=wrong)
+    size = f"{sizes.amount(arms)} for {len(chosen):,} tasks"
     cells = sizes.as_float(arms) * len(chosen)
-    sizes.check_memory(what, 8.0 * sizes.ARRAYS * cells, "lower arms")
+    sizes.check_memory("arms", size, 8.0 * sizes.ARRAYS * cells, "lower arms")
     return chosen, earned
 
 
@@ -130,7 +134,7 @@ class Pulls(NamedTuple):
     def check(self, arms: int) -> None:
         """Refuse arms that there are none of."""
         if (most := self.actions.max(initial=-1)) >= arms:
-            raise ValueError(f"actions must lie in 0..{arms - 1} for arms={arms}, got {most}")
+            raise ArgumentError("actions", f"must lie in 0..{arms - 1} for arms={arms}", got=most)
 
 
 def pulls_of(actions: ArrayLike, rewards: ArrayLike, signal: Any, tasks: int) -> Pulls:
@@ -138,11 +142,11 @@ def pulls_of(actions: ArrayLike, rewards: ArrayLike, signal: Any, tasks: int) ->
     what = f"whole numbers, one for each of the {tasks} tasks (-1 for none)"
     chosen = validation.shaped("actions", actions, (tasks,), "iu", what)
     if (chosen < -1).any():
-        raise ValueError(f"actions must be {what}, got {chosen.min()}")
+        raise ArgumentError("actions", f"must be {what}", got=chosen.min())
     earned = validation.numbers("rewards", rewards)
     if earned.shape != (tasks,):
-        raise ValueError(
-            f"rewards must have one entry for each of the {tasks} tasks, got {earned.shape}"
+        raise ArgumentError(
+            "rewards", f"must have one entry for each of the {tasks} tasks", got=earned.shape
         )
     rows = np.flatnonzero(chosen >= 0)
     known = validation.vector("rewards", earned[rows], rows.size) if rows.size else earned[rows]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, final, r
 import numpy as np
 
 from priorwise.core import serial, sizes, validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, MissingCapability
 from priorwise.core.estimates import written
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.protocols import for_arms
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 BYTES_OF_A_PRIOR: Final = 1_000.0  # what a drawn prior takes at least
-PLAIN: Final = "; 0 is plain maximum likelihood"  # ends the error about a regulariser
+PLAIN: Final = "0 is plain maximum likelihood"  # ends the error about a regulariser
 PLAUSIBLE_AVERAGED: Final = 64  # plausible priors that an average is taken over
 
 
@@ -100,10 +101,11 @@ class PriorFit(Serializable, Tabular):
 
     def __post_init__(self) -> None:
         if not callable(getattr(self.prior, "belief", None)):
-            raise TypeError(f"prior must be a prior, got {type(self.prior).__name__}")
+            raise ArgumentTypeError("prior", "must be a prior", got=type(self.prior))
         if not (self.uncertainty is None or isinstance(self.uncertainty, Uncertainty)):
-            wrong = type(self.uncertainty).__name__
-            raise TypeError(f"uncertainty must be None or an Uncertainty, got {wrong}")
+            raise ArgumentTypeError(
+                "uncertainty", "must be None or an Uncertainty", got=type(self.uncertainty)
+            )
         validation.word("estimator", self.estimator)
         checked: dict[str, Any] = {"warnings": validation.sentences("warnings", self.warnings)}
         errors = {} if self.std_errors is None else self.std_errors
@@ -129,24 +131,31 @@ class PriorFit(Serializable, Tabular):
         """
         make = getattr(self.prior, "fit_for", None)
         if make is None:
-            raise TypeError(
-                f"features: a {type(self.prior).__name__} does not depend on any; fit_prior(..., "
-                "task_features=[...]) learns one that does"
+            raise ArgumentTypeError(
+                "features",
+                f"must be left out, as a {type(self.prior).__name__} does not depend on any",
+                cure="fit_prior(..., task_features=[...]) learns one that does",
             )
         fit: PriorFit = make(self, features)
         return fit
 
     def draw(self, rng: np.random.Generator, n: int) -> list[Any]:
         """Return ``n`` priors that the data leave plausible."""
-        if not isinstance(rng, np.random.Generator):
-            what = "a numpy.random.Generator, such as np.random.default_rng(seed)"
-            raise TypeError(f"rng must be {what}, got {type(rng).__name__}")
+        validation.instance(
+            "rng",
+            rng,
+            np.random.Generator,
+            "a numpy.random.Generator, such as np.random.default_rng(seed)",
+        )
         if self.uncertainty is None:
-            raise ValueError(
-                f"a fit by {self.estimator} has no law of plausible priors; a likelihood fit has"
+            raise MissingCapability(
+                "fit",
+                "has no law of plausible priors",
+                got=self.estimator,
+                cure="take a likelihood fit",
             )
         n = validation.count("n", n)
-        sizes.check_memory(f"n={sizes.amount(n)}", BYTES_OF_A_PRIOR * sizes.as_float(n), "lower n")
+        sizes.check_memory("n", n, BYTES_OF_A_PRIOR * sizes.as_float(n), "lower n")
         names = getattr(self.prior, "names", None)
         drawn = self.uncertainty.draw(self.prior, rng, n)
         return drawn if names is None else [named(each, names) for each in drawn]
@@ -165,7 +174,9 @@ class PriorFit(Serializable, Tabular):
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Self:
         if fields.get("statistics") is not None:
-            raise ValueError("statistics are not kept in files; leave the field out or null")
+            raise ArgumentError(
+                "statistics", "are not kept in files", cure="leave the field out or null"
+            )
         fit = super()._from_fields(fields)
         if fit.uncertainty is None:
             return fit
@@ -174,12 +185,15 @@ class PriorFit(Serializable, Tabular):
         try:
             drawn = fit.draw(np.random.default_rng(0), 1)[0]
         except SENSELESS as error:
-            wrong = f"{law} draws no priors around this {prior} ({error})"
-            raise ValueError(f"uncertainty: {wrong}") from error
+            raise ArgumentError(
+                "uncertainty", f"must draw priors like this {prior}: {error}", got=law
+            ) from error
         if _form(drawn) != _form(fit.prior):
-            raise ValueError(
-                f"uncertainty: {law} draws priors of another kind or size than this {prior}; take "
-                "both from one fit"
+            raise ArgumentError(
+                "uncertainty",
+                f"must draw priors like this {prior}",
+                got=law,
+                cure="take both from one fit",
             )
         return fit
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError, MissingCapability
 from priorwise.core.estimates import std_error
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.trajectories import StepCurves, Trajectory
@@ -68,9 +69,11 @@ class Run(Tabular):
         if played.log is not None or hasattr(believed, "for_arms"):
             if hasattr(believed, "belief_given"):
                 return believed.belief_given(played)
-            raise TypeError(
-                f"{type(believed).__name__} has no belief_given(statistics), and pulls with "
-                "signals cannot be played again: take step.learned() of priorwise.simulate.steps"
+            raise MissingCapability(
+                "believed",
+                "must have belief_given(statistics), as pulls with signals cannot be played again",
+                got=type(believed),
+                cure="take step.learned() of priorwise.simulate.steps",
             )
         belief, real = believed.belief(self.tasks), getattr(believed, "actions", None)
         for at in range(self.horizon):
@@ -82,7 +85,7 @@ class Run(Tabular):
     def kept(self) -> Trajectory:
         """What every task did; needs ``keep=True``."""
         if self.trajectory is None:
-            raise ValueError("trajectories were not kept: call simulate(..., keep=True)")
+            raise ArgumentError("run", "kept no trajectories", cure="call simulate(..., keep=True)")
         return self.trajectory
 
     def table(self) -> Table:

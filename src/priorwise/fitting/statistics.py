@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, shown
 from priorwise.core.serial import Serializable
 from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray, IntArray
@@ -72,15 +72,14 @@ class PerTask(Serializable):
         if isinstance(played, Trajectory):
             return cls.read(checked.some_pulls(played, steps), **known)
         if not isinstance(data, cls):
-            raise TypeError(f"data must be a kept Run or {cls.__name__}, got {type(data).__name__}")
+            raise ArgumentTypeError("data", f"must be a kept Run or {cls.__name__}", got=type(data))
         data._check(**known)
         return data
 
     @classmethod
     def from_run(cls, run: Run, *, steps: checked.Steps = None, **known: Any) -> Self:
         """Sum up a kept run, or only its first ``steps`` pulls, or a slice of them."""
-        if not isinstance(run, Run):
-            raise TypeError(f"run must be a Run with keep=True, got {type(run).__name__}")
+        validation.instance("run", run, Run, "a Run with keep=True")
         return cls.of(run, steps=steps, **known)
 
     @classmethod
@@ -138,12 +137,15 @@ class PerTask(Serializable):
     def merged(self, other: Self) -> Self:
         """Add what was seen of the same tasks, which stand in the same order in both."""
         if type(other) is not type(self):
-            mine, theirs = type(self).__name__, type(other).__name__
-            raise TypeError(f"other must be {mine} of the same tasks, got {theirs}")
+            raise ArgumentTypeError(
+                "other", f"must be {type(self).__name__} of the same tasks", got=type(other)
+            )
         if self.tasks != other.tasks:
-            raise ValueError(
-                f"cannot merge {self.tasks} tasks with {other.tasks}: both must hold the same "
-                "tasks in the same order; a + b has the tasks of both"
+            raise ArgumentError(
+                "other",
+                f"must have the same {self.tasks} tasks in the same order",
+                got=other.tasks,
+                cure="a + b has the tasks of both",
             )
         return self._combined(other, "merge", np.add)
 
@@ -176,11 +178,10 @@ class PerTask(Serializable):
         for name, mine in self._columns().items():
             yours = theirs[name]
             if (mine is None) != (yours is None):
-                raise ValueError(f"cannot {how}: one of the two has {name}; leave it out of both")
+                raise ArgumentError("other", f"must have {name} if these tasks have, and only then")
             if mine is not None and mine.shape[1:] != yours.shape[1:]:
-                raise ValueError(
-                    f"cannot {how}: {name} is {mine.shape} here and {yours.shape} there; all but "
-                    "the tasks must agree"
+                raise ArgumentError(
+                    "other", f"must have {name} of shape {mine.shape}", got=yours.shape
                 )
             columns[name] = None if mine is None else combine(mine, yours)
         both = {name: (getattr(self, name), getattr(other, name)) for name in self.shared}
@@ -190,8 +191,9 @@ class PerTask(Serializable):
     def _agreed(self, name: str, mine: Any, yours: Any) -> Any:
         """Return what two sets of tasks share; one that does not say takes what the other says."""
         if mine is not None and yours is not None and not _same(mine, yours):
-            here, there = shown(mine), shown(yours)
-            raise ValueError(f"{name} must agree, but are {here} here and {there} there")
+            raise ArgumentError(
+                name, f"must agree, but are {shown(mine)} here and {shown(yours)} there"
+            )
         return yours if mine is None else mine
 
     def _columns(self) -> dict[str, Any]:
@@ -270,7 +272,9 @@ class PerArm(PerTask):
         """
         weights = cls.weights()
         if weights is None:
-            raise TypeError(f"{cls.__name__} reads single rewards, and not sums of them")
+            raise ArgumentTypeError(
+                "data", f"must be single rewards, and not sums of them, for {cls.__name__}"
+            )
         columns = {}
         for name, (one, linear, square) in weights.items():
             more = square * squares if square and squares is not None else 0.0
@@ -338,7 +342,7 @@ class PerArm(PerTask):
 
     def _check(self, *, arms: int | None = None, names: Any = None, **known: Any) -> None:
         if arms is not None and self.arms != arms:
-            raise ValueError(f"the statistics have {self.arms} arms, but arms={arms} was asked for")
+            raise ArgumentError("arms", f"must be {self.arms}, as the statistics have", got=arms)
         self._agreed("names", self.names, names)
 
 

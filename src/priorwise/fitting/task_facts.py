@@ -7,6 +7,7 @@ from typing import Any, Protocol, Self, final, runtime_checkable
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.types import FloatArray
 
 
@@ -60,25 +61,35 @@ class KnownTasks:
         """Refuse arguments of an estimator that are made for another number of arms."""
         for argument, size in sizes.items():
             if size is not None and size != self.arms:
-                has = f"{type(estimator).__name__} has {argument} for {size} arms"
-                raise ValueError(f"{has}, but the tasks have {self.arms}")
+                raise ArgumentError(
+                    argument,
+                    f"of {type(estimator).__name__} must be for the {self.arms} arms of the tasks",
+                    got=size,
+                )
 
     def check_contexts(self, estimator: Any, contexts: Any) -> None:
         """Refuse tasks without features, or with features of another law than an estimator's."""
-        name = type(estimator).__name__
         if self.features is False:
-            wrong = f"tasks of a {self.family} show none: take an estimator for that prior"
-            raise TypeError(f"{name} reads features, but {wrong}")
+            raise ArgumentTypeError(
+                "estimator",
+                f"reads features, but tasks of a {self.family} show none",
+                got=type(estimator),
+                cure="take an estimator for that prior",
+            )
         if self.contexts is not None and self.contexts != contexts:
-            cure = f"pass contexts={self.contexts!r} to it"
-            raise ValueError(f"{name} and the tasks must share the law of contexts: {cure}")
+            raise ArgumentError(
+                "contexts", f"must be those of the tasks, {self.contexts!r}", got=contexts
+            )
 
     def check_binary(self, estimator: Any) -> None:
         """Refuse rewards other than 0 and 1."""
         if self.binary is False:
-            wrong = f"those of a {self.family} are not: take an estimator for that prior"
-            name = type(estimator).__name__
-            raise TypeError(f"{name} reads rewards that are 0 or 1, but {wrong}")
+            raise ArgumentTypeError(
+                "estimator",
+                f"reads rewards that are 0 or 1, and those of a {self.family} are not",
+                got=type(estimator),
+                cure="take an estimator for that prior",
+            )
 
     def noise_for(self, estimator: Any, given: Any, *, one_for_all: bool) -> Any:
         """Variance of a reward that an estimator is to take for known; ``given`` as it is where
@@ -95,12 +106,12 @@ class KnownTasks:
         if np.ndim(given):
             self.check_arms(estimator, noise_var=np.size(given))
         if not np.allclose(given, self.noise_var, rtol=1e-9, atol=0.0):
-            name = type(estimator).__name__
-            said, needed = (_shown(each) for each in (given, self.noise_var))
-            raise ValueError(
-                f"{name} has noise_var={said}, but the variance of a reward is {needed} before the "
-                "first fit: leave noise_var out to take it from there, or let the learner start "
-                "from a prior with the noise that you mean"
+            raise ArgumentError(
+                "noise_var",
+                f"of {type(estimator).__name__} must be that of a reward before the first fit, "
+                f"{_shown(self.noise_var)}",
+                got=given,
+                cure="leave it out, or let the learner start from a prior with that noise",
             )
         return given
 

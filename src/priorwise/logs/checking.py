@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from priorwise.core.errors import printable
+from priorwise.core.errors import ArgumentError, option, printable
 from priorwise.logs.columns import Columns
 
 LARGEST: Final = 1.7976931348623157e308
@@ -26,7 +26,7 @@ MISSING: Final = ("", "na", "n/a", "nan", "null", "none", "#div/0!", "#n/a")
 """Words for a number that is missing, where a column is text; case does not matter."""
 
 
-class EngineError(ValueError):
+class EngineError(ArgumentError):
     """The engine of a table could not read it."""
 
 
@@ -55,15 +55,17 @@ def checked(
     # sums over no rows are null
     count = {name: int(np.nan_to_num(np.float64(values[0] or 0))) for name, values in facts.items()}
     if not count["rows"]:
-        raise ValueError(f"log: {where} has no rows")
+        raise ArgumentError("log", f"has no rows in {where}")
     for i, each in enumerate(tests):
         if count[f"bad{i}"]:
             place = _first(table, each.fails, count[f"bad{i}"])
-            raise ValueError(
-                f"{each.role}: {place} of {where} has {each.words} in the column {each.column!r}"
+            raise ArgumentError(
+                each.role, f"has {each.words} in {place} of {where}, in the column {each.column!r}"
             )
     if count["lost"] == count["rows"]:
-        raise ValueError(f"reward: no row of {where} has a reward in the column {columns.reward!r}")
+        raise ArgumentError(
+            "reward", f"has no value in any row of {where}, in the column {columns.reward!r}"
+        )
 
     def why() -> str:
         limit = "0 or 1"
@@ -101,7 +103,7 @@ def _tests(table: Any, columns: Columns, missing: str) -> list[_Test]:
             none = none | (column.strip() == "")
         found.append(_Test(role, name, none, f"no {role}"))
     if missing == "refuse":
-        words = "no finite reward (missing='drop' leaves rows without one out)"
+        words = f"no finite reward ({option('missing', 'drop')} leaves rows without one out)"
         found.append(_Test("reward", columns.reward, unknown(reward), words))
     else:
         # an order with NaN above all numbers, and one with NaN above none, both say no here
@@ -207,7 +209,7 @@ def fetch_table(expression: Any) -> Any:
     try:
         return expression.to_pyarrow()
     except Exception as error:  # each engine has errors of its own
-        raise EngineError(f"log: the engine cannot read it: {reason(error)}") from error
+        raise EngineError("log", f"cannot be read by the engine: {reason(error)}") from error
 
 
 def reason(error: Exception) -> str:

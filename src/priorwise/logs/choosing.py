@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, option
 from priorwise.families.mixture.likelihood.estimator import MixtureMarginalLikelihood
 from priorwise.families.registry import Family, ask, families, offers
 from priorwise.fitting.fits import PriorFit
@@ -102,15 +102,18 @@ def candidates(
     number, of, one = validation.word("family", family).partition(" of ")
     if of and number in NUMBERS:
         if log.features:
-            raise ValueError("task_features: mixtures have none; name a family, or leave them out")
+            raise ArgumentError(
+                "task_features", "mixtures have none", cure="name a family, or leave them out"
+            )
         models, statistics = candidates(log, one, arms, contexts, noise_var, seed)
         return _mixed(number, models, statistics, seed), statistics
     asked, colon, structure = family.partition(":")
     known = {each.name: each for each in families() if each.models is not None}
     if (asked != "auto" and asked not in known) or (colon and not structure):
-        raise ValueError(
-            f"family must be 'auto' or one of {', '.join(sorted(known))} (or two of one of them), "
-            f"got {shown(family)}"
+        raise ArgumentError(
+            "family",
+            f"must be 'auto' or one of {', '.join(sorted(known))} (or two of one of them)",
+            got=family,
         )
     new = log.new_arms if arms == "auto" else arms == "new"
     facts: Any = {"new_arms": new, "arms": len(log.arms), "context": len(log.columns.context)}
@@ -138,9 +141,10 @@ def candidates(
     if not found:
         _nothing_fits(log, family, new, noise_var)
     if len(readers) > 1:
-        raise ValueError(
-            f"family: {', '.join(each.name for each in readers.values())} read different "
-            "statistics and cannot be compared; name one of them"
+        raise ArgumentError(
+            "family",
+            f"must be one of {', '.join(each.name for each in readers.values())}, which "
+            "read different statistics",
         )
     (kind,) = readers
     if noise_var is None:
@@ -160,7 +164,7 @@ def _mixed(number: str, models: dict[str, Any], statistics: Any, seed: int) -> d
             made = MixtureMarginalLikelihood(each, NUMBERS[number], seed=seed)
             found[f"{number} of {name}"] = made
     if not found:
-        raise ValueError(f"family: no mixture of {', '.join(models)} can be learned")
+        raise ArgumentError("family", f"has no mixture of {', '.join(models)} that can be learned")
     return found
 
 
@@ -177,13 +181,15 @@ def _size(prior: Any, arms: int) -> int | None:
 def _nothing_fits(log: Log, family: str, new: bool, noise_var: float | None) -> None:
     reasons = []
     if noise_var is not None:
-        reasons.append("noise_var= is for families of real rewards with a known noise")
+        reasons.append(f"{option('noise_var')} is for families of real rewards with a known noise")
     elif log.odd is not None:
         reasons.append(f"its rewards are not 0 or 1: {log.not_binary}")
     if new:
         reasons.append("its arms are new in every task, so that only exchangeable structures fit")
     name, _, structure = family.partition(":")
     if structure and not reasons:
-        reasons.append(f"{name} has no structure {structure!r} for it; family={name!r} tries all")
+        reasons.append(
+            f"{name} has no structure {structure!r} for it; {option('family', name)} tries all"
+        )
     why = "; ".join(reasons) or "see the families' structures in the documentation"
-    raise ValueError(f"family={shown(family)} does not fit this log: {why}")
+    raise ArgumentError("family", f"does not fit this log: {why}", got=family)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, option
 from priorwise.logs.naming import (
     BY_WORD,
     GUESSES,
@@ -58,8 +58,8 @@ class Columns:
         and is taken for one only where it is asked for.
         """
         if rate is not None and reward is not None:
-            raise ValueError(
-                "rate: it stands for the reward; pass rate=... or reward=..., not both"
+            raise ArgumentError(
+                "rate", "stands for the reward, which is given too", cure="leave one of them out"
             )
         asked = {"task": task, "action": action, "reward": reward, "pulls": pulls}
         asked["squares"] = squares
@@ -103,7 +103,8 @@ class Columns:
                     lacking.append(role)
                 if role == "pulls" and other in ("context", "task_features"):
                     said.append(
-                        f"the column {elsewhere!r} stands in {other}= and is not taken for pulls="
+                        f"the column {elsewhere!r} stands in {option(other)} and is not taken for "
+                        f"{option('pulls')}"
                     )
                 continue
             name = asked[role] = found[role][0]
@@ -121,19 +122,22 @@ class Columns:
             lists = {"context": features, "task_features": of_tasks}
             _unsure(several, lacking, names, where, taken, proposed, lists)
         if others["rate"] is not None and asked["pulls"] is None:
-            raise ValueError("rate: a rate needs pulls=, the number of pulls that it is a share of")
+            raise ArgumentError(
+                "rate", f"needs {option('pulls')}, the number of pulls that it is a share of"
+            )
         if squares is not None and asked["pulls"] is None:
-            raise ValueError("squares: sums of squared rewards need pulls=, the number of pulls")
+            raise ArgumentError("squares", f"needs {option('pulls')}, the number of pulls")
         twice = sorted({name for name in taken if taken.count(name) > 1})
         if twice:
             places = [role for role, name in (*asked.items(), *roles) if name == twice[0]]
-            both = " and ".join(f"{each}=" for each in dict.fromkeys(places))
-            raise ValueError(
-                f"log: the column {twice[0]!r} is asked for "
-                + (f"in two roles, {both}" if " " in both else f"twice in {both}")
+            both = " and ".join(option(each) for each in dict.fromkeys(places))
+            raise ArgumentError(
+                "log",
+                f"cannot have the column {twice[0]!r} "
+                f"{f'in two roles, {both}' if ' ' in both else f'twice in {both}'}",
             )
         if propensity is not None and asked["pulls"] is not None:
-            raise ValueError("propensity: each pull has its own; the log needs one row per pull")
+            raise ArgumentError("propensity", f"needs one row per pull, without {option('pulls')}")
         made: Any = cls(**asked, context=features, said=tuple(said), **others)  # type: ignore[arg-type]
         return replace(made, task_features=of_tasks)
 
@@ -162,7 +166,7 @@ class Columns:
 def _listed(role: str, names: Any) -> tuple[str, ...]:
     """Several columns; one may stand by itself."""
     if names is not None and not isinstance(names, (str, Sequence)):
-        raise TypeError(f"{role} must be a list of columns, got {shown(names)}")
+        raise ArgumentTypeError(role, "must be a list of columns", got=names)
     return (names,) if isinstance(names, str) else tuple(names or ())
 
 
@@ -177,7 +181,7 @@ def _listing(names: Sequence[str]) -> str:
 
 
 def _unknown(role: str, name: str, names: Sequence[str], where: str) -> None:
-    raise ValueError(f"{role}={shown(name)} is no column of {where}; it has {_listing(names)}")
+    raise ArgumentError(role, f"must be a column of {where}, which has {_listing(names)}", got=name)
 
 
 def _unsure(
@@ -199,22 +203,26 @@ def _unsure(
     }
     if lacking:
         looks = " or ".join(", ".join(f"the {each}" for each in lacking).rsplit(", ", 1))
-        sums = "" if proposed["pulls"] else "; pulls= is needed if a row sums up several pulls"
+        sums = (
+            ""
+            if proposed["pulls"]
+            else f"; {option('pulls')} is needed if a row sums up several pulls"
+        )
         problems.append(f"no column of {where} looks like {looks} (it has {_listing(names)}{sums})")
         alike = [name for each in several.values() for name in each]
         left = [name for name in names if name not in (*taken, *alike) and not is_unlikely(name)]
         if len(left) == len(lacking):
             arguments |= dict(zip(lacking, left, strict=True))
     arguments |= {role: list(each) for role, each in lists.items() if each}
-    raise UnsureError("; ".join(problems), arguments)
+    raise UnsureError("log", "; ".join(problems), arguments)
 
 
 def _elsewhere(role: str, name: str, other: str, names: Sequence[str], where: str) -> None:
     """Refuse a log whose column that looks like a role was named for another."""
     several = other in ("context", "task_features")
-    raise ValueError(
-        f"{other}: the column {name!r} of {where} looks like the {role}, which every log needs, "
-        "and a column has one role: "
-        + (f"leave it out of {other}=" if several else f"take another for {other}=")
-        + f", or pass {role}=... if another column is the {role}; {where} has {_listing(names)}"
+    raise ArgumentError(
+        other,
+        f"takes the column {name!r} of {where}, which looks like the {role} that every log "
+        f"needs, of {_listing(names)}",
+        cure=f"{'leave it out' if several else 'take another'}, or pass {option(role, ...)}",
     )

@@ -29,6 +29,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from priorwise.core.errors import option
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.hashing import mix
 from priorwise.core.protocols import Seen, for_arms
@@ -106,7 +107,8 @@ class Drift(Tabular):
         if not self.raised:
             says, often = "The prior may change", "one log in twenty"
         cure = (
-            "Learn from late tasks only, with since=, or let old ones fade, with half_life=."
+            f"Learn from late tasks only, with {option('since')}, or let old ones fade, with "
+            f"{option('half_life')}."
             if self.recent is None
             else str(self.recent)
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, option, shown
 from priorwise.core.estimates import Estimate
 from priorwise.core.frames import Table
 from priorwise.core.types import IntArray
@@ -46,14 +46,12 @@ def constant_in_tasks(
         for end in ends:
             (wrong,) = np.nonzero(end != values[task_of])
             if wrong.size:
-                task = shown(str(tasks[task_of[wrong[0]]]))
-                two = " and ".join(
-                    shown(each)
-                    for each in [values[task_of[wrong[:1]]].item(), end[wrong[:1]].item()]
-                )
-                raise ValueError(
-                    f"task_features: the column {name!r} has {two} in the task {task}; a feature "
-                    "of a task is the same in all its rows (context= is for features of arms)"
+                task = task_of[wrong[0]]
+                raise ArgumentError(
+                    "task_features",
+                    f"must not differ in a task, as {name!r} does in {shown(str(tasks[task]))}",
+                    got=(values[task].item(), end[wrong[0]].item()),
+                    cure="context= is for features of arms",
                 )
         features[name] = values
     return features
@@ -100,9 +98,10 @@ def many_for(prior: Any, features: Any) -> Any:
     """Return the prior of a task, or a list of them."""
     make = getattr(prior, "for_features", None)
     if make is None:
-        raise TypeError(
-            f"features: the fitted {type(prior).__name__} does not depend on any; pass "
-            "task_features= to fit_prior"
+        raise ArgumentTypeError(
+            "features",
+            f"must be left out, as the fitted {type(prior).__name__} does not depend on any",
+            cure=f"pass {option('task_features')} to fit_prior",
         )
     return make(features)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, option
 from priorwise.core.estimates import Estimate, percent
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.protocols import for_arms
@@ -52,7 +52,8 @@ MANY: Final = 0.2
 """Share of zeros from which positive rewards look like amounts that most rows do not have."""
 AMOUNTS: Final = (
     "{share} of the rewards are 0 and the others positive, as values per conversion are, and "
-    "one law was fitted to both. Better fit whether there is one (reward_as='converted') and how "
+    "one law was fitted to both. Better fit whether there is one "
+    f"({option('reward_as', 'converted')}) and how "
     "much, where there is one (reward_as='value')."
 )
 
@@ -287,16 +288,17 @@ def fit_read(
     if isinstance(fade, float):
         read, starts = fading(read, starts, fade, seed)
     if arms not in ("auto", "same", "new"):
-        raise ValueError(f"arms must be 'auto', 'same' or 'new', got {shown(arms)}")
+        raise ArgumentError("arms", "must be 'auto', 'same' or 'new'", got=arms)
     if len(read.tasks) < 2:
-        raise ValueError(
-            f"task: the column {read.columns.task!r} has one task only; a prior is learned from "
-            "several"
+        raise ArgumentError(
+            "task",
+            f"must have several tasks in the column {read.columns.task!r}, to learn a prior from",
         )
     if len(read.arms) < 2 and read.gram is None:
-        raise ValueError(
-            f"action: the column {read.columns.action!r} has one arm only, "
-            f"{shown(str(read.arms[0]))}; there is nothing to choose between"
+        raise ArgumentError(
+            "action",
+            f"must have arms to choose between in the column {read.columns.action!r}",
+            got=str(read.arms[0]),
         )
     noise_var = positive_or_none("noise_var", noise_var)
     models, statistics = candidates(read, family, arms, contexts, noise_var, seed)

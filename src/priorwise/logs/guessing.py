@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
+from priorwise.core.errors import option
 from priorwise.logs.checking import EngineError, fetch
 from priorwise.logs.columns import Columns
 from priorwise.logs.spreadsheets import SPELLED
@@ -50,13 +51,19 @@ def with_guessed_time(table: Any, columns: Columns) -> tuple[Any, Columns]:
         if kind.is_date() or kind.is_timestamp():
             times.append(name)
         elif kind.is_string():
-            said = f"the column {name!r} has texts that are no times, and is not taken for time="
+            said = (
+                f"the column {name!r} has texts that are no times, and is not taken for "
+                f"{option('time')}"
+            )
             columns = replace(columns, said=(*columns.said, said))
     if not times:
         return table, columns
     if len(times) > 1:
         both = " and ".join(map(repr, times))
-        said = f"the columns {both} may be time=, and none of them is taken: name one with time="
+        said = (
+            f"the columns {both} may be {option('time')}, and none of them is taken: name one "
+            f"with {option('time')}"
+        )
         return table, replace(columns, said=(*columns.said, said))
     (name,) = times
     lost = table[name].isnull()
@@ -68,11 +75,14 @@ def with_guessed_time(table: Any, columns: Columns) -> tuple[Any, Columns]:
     )
     facts = fetch(tasks.aggregate(begins=tasks["first"].nunique(), lost=tasks.lost.sum()))
     if facts["lost"][0]:
-        said = f"the column {name!r} has rows without a time and is not taken for time="
+        said = f"the column {name!r} has rows without a time and is not taken for {option('time')}"
         return table, replace(columns, said=(*columns.said, said))
     if facts["begins"][0] < LEAST:
         return table, columns
-    said = f"the column {name!r} is taken for time=; time='none' takes nothing for it"
+    said = (
+        f"the column {name!r} is taken for {option('time')}; {option('time', 'none')} takes "
+        "nothing for it"
+    )
     return table, replace(columns, time=name, said=(*columns.said, said))
 
 

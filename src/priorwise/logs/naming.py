@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
+
+from priorwise.core.errors import ArgumentError, option
 
 GUESSES: Final = {
     "task": ("task", "test", "test_id", "task_id", "experiment", "campaign", "episode", "visitor"),
@@ -44,17 +46,17 @@ BY_NAME, BY_RARE_NAME, BY_WORD = 1, 2, 3
 """How sure a match is; 0 for the name of the role itself."""
 
 
-class UnsureError(ValueError):
+class UnsureError(ArgumentError):
     """The roles of columns are not clear; ``arguments`` are those to pass, None where there is
     nothing to propose.
     """
 
-    def __init__(self, problem: str, arguments: Mapping[str, Any]) -> None:
-        self.problem, self.arguments = problem, dict(arguments)
-        pairs = ", ".join(
-            f"{role}={'...' if name is None else repr(name)}" for role, name in arguments.items()
-        )
-        super().__init__(f"{problem}: pass {pairs}")
+    def __init__(
+        self, argument: str, problem: str, arguments: Mapping[str, str | Sequence[str] | None]
+    ) -> None:
+        self.arguments = dict(arguments)
+        pairs = (option(role, ... if name is None else name) for role, name in arguments.items())
+        super().__init__(argument, problem, cure=f"pass {', '.join(pairs)}")
 
 
 def words_of(name: str) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, option, shown
 from priorwise.logs.checking import EngineError, fetch, first_row, reason
 
 MISSING: Final = (
@@ -35,8 +35,7 @@ BOM: Final = "\ufeff"
 ZONE: Final = r":[0-9.]+ *(Z|z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 """How a time ends that says its zone."""
 ZONES: Final = (
-    "log: {row} of {where} has a time in the column {name!r} that has no zone while others have "
-    "one, or has one while others have none; write all of them alike"
+    "must have a zone in all rows of the column {name!r} or in none, unlike {row} of {where}"
 )
 
 
@@ -56,20 +55,22 @@ def open_log(
     """
     ibis = _ibis()
     if encoding is not None and not is_text(log):
-        raise ValueError("encoding: only a file of text has one, such as a CSV; leave it out")
+        raise ArgumentError("encoding", "is for a file of text, such as a CSV", cure="leave it out")
     if isinstance(log, ibis.Table):
         return log, "the table", ()
     if isinstance(log, (str, Path)):
         if not str(log).strip():
-            raise ValueError("log: the path is empty, as an unset variable of the shell is")
+            raise ArgumentError("log", "has an empty path, as an unset variable of the shell is")
         return _file(ibis, Path(log), every_row, encoding, texts)
     if hasattr(log, "collect") and not hasattr(log, "__arrow_c_stream__"):
         log = log.collect()  # a lazy frame
     series = hasattr(log, "iloc") and not hasattr(log, "columns")
     if series or not any(hasattr(log, name) for name in TABLES):
-        raise TypeError(
-            "log must be a path of a Parquet, CSV or Arrow file, a pandas or Polars frame, an "
-            f"Arrow table or an Ibis table, got {type(log).__name__}"
+        raise ArgumentTypeError(
+            "log",
+            "must be a path of a Parquet, CSV or Arrow file, a pandas or Polars frame, an "
+            "Arrow table or an Ibis table",
+            got=type(log),
         )
     return ibis.memtable(_arrow_table(log)), "the frame", ()
 
@@ -89,7 +90,7 @@ def one_kind_of_time(log: Any, column: str, encoding: str | None = None) -> None
     bare = text.notnull() & (text != "") & ~text.re_search(ZONE)
     row = first_row(table, bare)
     if row is not None:
-        raise ValueError(ZONES.format(row=row, where=log, name=column))
+        raise ArgumentError("time", ZONES.format(row=row, where=log, name=column))
 
 
 def unclear_day(log: Any, column: str, encoding: str | None = None) -> str | None:
@@ -127,7 +128,9 @@ def _arrow_table(log: Any) -> Any:
     try:
         table = pa.table(log)
     except (TypeError, ValueError) as error:  # a column of words and numbers
-        raise ValueError(f"log: the frame cannot be read: {_mixed(log) or error}") from error
+        raise ArgumentError(
+            "log", f"is a frame that cannot be read: {_mixed(log) or error}"
+        ) from error
     _once(table.column_names, "the frame")
     if hasattr(log, "iloc"):
         for name in log.columns:
@@ -157,7 +160,9 @@ def _one_zone(name: Any, column: Iterable[Any]) -> None:
         if isinstance(each, datetime):
             first = each if first is None else first
             if (each.tzinfo is None) != (first.tzinfo is None):
-                raise ValueError(ZONES.format(row=f"row {row + 1:,}", where="the frame", name=name))
+                raise ArgumentError(
+                    "time", ZONES.format(row=f"row {row + 1:,}", where="the frame", name=name)
+                )
 
 
 def _kind(path: Path) -> str | None:
@@ -171,23 +176,28 @@ def _file(
     kind = _kind(path)
     many = path.is_dir() or (not path.exists() and any(sign in path.name for sign in "*?["))
     if kind is None and not many:
-        raise ValueError(
-            f"log must be a file ending in {', '.join(ENDINGS)}, or a folder of Parquet files, got "
-            f"{shown(str(path))}"
+        raise ArgumentError(
+            "log",
+            f"must be a file ending in {', '.join(ENDINGS)}, or a folder of Parquet files",
+            got=str(path),
         )
     if not many and not path.is_file():
         raise FileNotFoundError(f"log: there is no file {str(path)!r}")
     if not many and path.stat().st_size == 0:
-        raise ValueError(f"log: the file {str(path)!r} is empty")
+        raise ArgumentError("log", f"must have rows, but the file {str(path)!r} is empty")
     if path.is_dir() and not any(path.rglob("*.parquet")):
-        raise ValueError(f"log: the folder {str(path)!r} has no file that ends in .parquet")
+        raise ArgumentError(
+            "log", f"must have files that end in .parquet in the folder {str(path)!r}"
+        )
     notes: tuple[str, ...] = ()
     try:
         if kind == "csv" and not path.is_dir():
             if encoding is None and path.is_file():
                 encoding = guessed_encoding(path, whole=every_row)
                 if encoding is not None:
-                    notes = (f"the file is not in UTF-8, and is read as encoding={encoding!r}",)
+                    notes = (
+                        f"the file is not in UTF-8, and is read as {option('encoding', encoding)}",
+                    )
             options: dict[str, Any] = {"sample_size": -1} if every_row else {}
             if types := dict.fromkeys(texts, "string"):
                 options["types"] = types
@@ -197,15 +207,20 @@ def _file(
     except FileNotFoundError:
         raise
     except UnicodeError as error:
-        raise ValueError(
-            f"encoding: {str(path)!r} is not text in {encoding or 'UTF-8'} ({error}); pass the "
-            "encoding that it was saved in, such as encoding='latin-1', or save it as UTF-8"
+        raise ArgumentError(
+            "encoding",
+            f"must be that of {str(path)!r}, which is not text in {encoding or 'UTF-8'} ({error})",
+            cure=(
+                "pass the encoding that it was saved in, such as "
+                f"{option('encoding', 'latin-1')}, or "
+                "save it as UTF-8"
+            ),
         ) from error
     except _TwiceError:
         raise
     except Exception as error:  # each engine has errors of its own
         why = (_ragged(path) if kind == "csv" else "") or reason(error)
-        raise EngineError(f"log: {str(path)!r} cannot be read: {why}") from error
+        raise EngineError("log", f"cannot be read from {str(path)!r}: {why}") from error
 
 
 def _duckdb(ibis: Any) -> Any:
@@ -261,9 +276,10 @@ def check_encoding(encoding: Any) -> None:
     except (LookupError, TypeError):
         text = False
     if not text:
-        raise ValueError(
-            "encoding must be the name of an encoding, such as 'latin-1' or 'utf-16', got "
-            f"{shown(encoding)}"
+        raise ArgumentError(
+            "encoding",
+            "must be the name of an encoding, such as 'latin-1' or 'utf-16'",
+            got=encoding,
         )
 
 
@@ -333,7 +349,7 @@ def _arrow(ibis: Any, path: Path) -> Any:
     return ibis.memtable(table)
 
 
-class _TwiceError(ValueError):
+class _TwiceError(ArgumentError):
     """Two columns have one name."""
 
 
@@ -342,5 +358,5 @@ def _once(names: Iterable[Any], where: str) -> None:
     twice = [name for name, count in Counter(str(n).lower() for n in names).items() if count > 1]
     if twice:
         raise _TwiceError(
-            f"log: {where} has the column {shown(twice[0])} more than once; rename one"
+            "log", f"has the column {shown(twice[0])} more than once in {where}", cure="rename one"
         )

@@ -5,6 +5,7 @@ for the tools that hand them on.
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
+from priorwise.core.errors import ArgumentTypeError
 from priorwise.logs.reducing import Arms
 from priorwise.logs.times import HalfLife, RewardAs
 from priorwise.logs.written import Decimal
@@ -45,7 +46,8 @@ class ReadingFeatures(Reading, total=False):
 def check_names(given: Mapping[str, Any], options: Any, tool: str) -> None:
     """Refuse what is no option of a tool."""
     if unknown := [name for name in given if name not in options.__annotations__]:
-        raise TypeError(
-            f"{tool} has no option {unknown[0]!r}; those of a log are "
-            f"{', '.join(options.__annotations__)}"
+        raise ArgumentTypeError(
+            unknown[0],
+            f"is no option of {tool}",
+            cure=f"those of a log are {', '.join(options.__annotations__)}",
         )

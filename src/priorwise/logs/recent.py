@@ -21,6 +21,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from priorwise.core.errors import option
 from priorwise.core.estimates import Estimate, mean_estimate
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.types import BoolArray, FloatArray
@@ -83,7 +84,8 @@ class Recent(Tabular):
             )
         return (
             f"{done} Standard errors of promises count that it may move on, by ± "
-            f"{self.error():.2g} until the end of the log. half_life='none' switches this off."
+            f"{self.error():.2g} until the end of the log. {option('half_life', 'none')} switches "
+            "this off."
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, option, shown
 from priorwise.core.sizes import check_memory
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.logs.checking import EngineError, checked, fetch, fetch_table, unknown
@@ -93,9 +93,11 @@ class Log:
             place = np.arange(len(self.task)) - starts[self.task]
             return place, int(place.max()) + 1, None
         if len(self.arms) > MOST_ARMS:
-            raise ValueError(
-                f"action: {self.columns.action!r} has {len(self.arms):,} values, too many for a "
-                "prior that tells arms apart; pass arms='new' for one that does not"
+            raise ArgumentError(
+                "action",
+                f"{self.columns.action!r} has {len(self.arms):,} values, too many for a prior "
+                "that tells arms apart",
+                cure=f"pass {option('arms', 'new')} for one that does not",
             )
         return self.arm, len(self.arms), self.names
 
@@ -129,7 +131,8 @@ class Log:
         tasks, rows = len(self.tasks), np.bincount(self.task)
         widest = f"the task {shown(str(self.tasks[rows.argmax()]))} has {rows.max():,}"
         check_memory(
-            f"action: a table of {tasks:,} tasks with {width:,} arms each ({widest})",
+            "action",
+            f"{width:,} arms for each of {tasks:,} tasks ({widest})",
             8.0 * 8.0 * tasks * width,
             "leave out the tasks with the most arms",
         )
@@ -152,9 +155,9 @@ class Log:
             sums = {name: self.grid(getattr(self, name), arms) for name in ("pulls", "sums")}
             return kind.from_sums(**sums, squares=squares, names=names)
         if self.columns.summed:
-            raise ValueError(
-                f"pulls: {kind.__name__} reads single rewards, so that the log needs one row per "
-                "pull"
+            raise ArgumentError(
+                "pulls",
+                f"must be left out, as {kind.__name__} reads single rewards: give one row per pull",
             )
         table = self.source.group_by(["task", "action", "reward"]).aggregate(
             count=self.source.count()
@@ -172,10 +175,13 @@ class Log:
         n = np.maximum(self.pulls, 1.0)
         within, total = float((squares - self.sums**2 / n).sum()), float(squares.sum())
         if np.any(self.pulls > 1) and 0.0 < abs(within) < LOST * total:
-            raise ValueError(
-                f"reward: rounding hides how much the values in {self.columns.reward!r} differ "
-                f"within an arm; they are near {np.sqrt(total / self.pulls.sum()):.3g} in size: "
-                "subtract a number near their mean first"
+            raise ArgumentError(
+                "reward",
+                f"has values in {self.columns.reward!r} that differ by rounding within an arm",
+                cure=(
+                    f"they are near {np.sqrt(total / self.pulls.sum()):.3g} in size: "
+                    "subtract a number near their mean first"
+                ),
             )
 
     def check_squares(self, kind: Any) -> None:
@@ -186,21 +192,27 @@ class Log:
             self._check_rounding(self.squares)
             return
         reward, pulls = self.columns.reward, self.columns.pulls
+        guess = "".join(f" ({each})" for each in self.said if each.endswith(option("pulls")))
         clicks = "" if self.odd is None else f" Clicks they are not: {self.not_binary}."
-        guessed = "".join(f" ({each})" for each in self.said if each.endswith("pulls="))
-        raise ValueError(
-            f"squares: real rewards in {reward!r}, summed over {pulls!r}{guessed}, do not tell how "
-            f"much single rewards vary; name a column of sums of squared rewards, or give one row "
-            f"per pull.{clicks}"
+        raise ArgumentError(
+            "squares",
+            f"are missing: real rewards in {reward!r}, summed over {pulls!r}{guess}, do not tell "
+            "how "
+            "much single rewards vary",
+            cure=f"name a column of sums of squared rewards, or give one row per pull.{clicks}",
         )
 
     def check_repeats(self) -> None:
         """Refuse pulls that do not tell the noise, as no task has two of one arm."""
         if self.gram is None and not self.columns.summed and self.pulls.max() <= 1.0:
-            raise ValueError(
-                f"reward: no task has two rows of one arm, so that {self.columns.reward!r} does "
-                "not tell how much single rewards vary. If a row sums up several pulls, name the "
-                "column that counts them, pulls=...; if you know the variance, pass noise_var=..."
+            raise ArgumentError(
+                "reward",
+                f"must have two rows of one arm in a task to tell how {self.columns.reward!r} "
+                "varies",
+                cure=(
+                    f"pass {option('pulls', ...)}, which counts pulls, or "
+                    f"{option('noise_var', ...)}"
+                ),
             )
 
 
@@ -274,14 +286,14 @@ def read_log(
 
     """
     if missing not in ("refuse", "drop"):
-        raise ValueError(f"missing must be 'refuse' or 'drop', got {shown(missing)}")
+        raise ArgumentError("missing", "must be 'refuse' or 'drop'", got=missing)
     asked: Any = {"task": task, "action": action, "reward": reward, "pulls": pulls}
     asked |= {"squares": squares, "context": context, "time": time, "propensity": propensity}
     asked |= {"task_features": task_features, "rate": rate}
     period = Period(since, until, positive_or_none("window", window))
     check_encoding(encoding)
     if decimal not in (None, ".", ","):
-        raise ValueError(f"decimal must be '.' or ',', got {shown(decimal)}")
+        raise ArgumentError("decimal", "must be '.' or ','", got=decimal)
     options: Any = (asked, missing, period, reward_as, encoding, decimal)
     try:
         return _read(log, False, *options)
@@ -316,15 +328,13 @@ def _read(
     if dated and is_text(log) and (day := unclear_day(log, str(columns.time), encoding)):
         twice = f"the days in {columns.time!r}, such as {day}, can be read in two ways"
         if asked["time"] is not None:
-            raise ValueError(f"time: {twice}; write them as 2024-01-31")
-        said = f"{twice}, and are not taken for time=; write them as 2024-01-31"
+            raise ArgumentError("time", f"is unclear: {twice}", cure="write them as 2024-01-31")
+        said = f"{twice}, and are not taken for {option('time')}; write them as 2024-01-31"
         columns = replace(columns, time=None, ordered=True, said=(*columns.said[:-1], said))
     if columns.context and columns.summed:
-        raise ValueError(
-            "context: features need one row per pull, but pulls= says that rows are sums"
-        )
+        raise ArgumentError("context", f"needs one row per pull, without {option('pulls')}")
     if columns.context and columns.task_features:
-        raise ValueError("task_features: a fit with context= has none; leave one of them out")
+        raise ArgumentError("task_features", f"must be left out with {option('context')}")
     for name in filter(None, (columns.task, columns.action, columns.time)):
         kind = table[name].type()
         if is_text(log) and kind.is_timestamp() and kind.timezone is not None:

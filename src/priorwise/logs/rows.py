@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from priorwise.core.errors import ArgumentError, option
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.logs.checking import EngineError, fetch, reason
 from priorwise.logs.reducing import Log
@@ -58,14 +59,17 @@ def fading(
     and when they began.
     """
     if starts is None:
-        raise ValueError("half_life: name the column of times with time=...")
+        raise ArgumentError("half_life", f"needs the column of times, {option('time', ...)}")
     kept = faded(starts, half_life, seed)
     return replace(log.part(kept), left=(*log.left, kept_in_words(kept))), starts[kept]
 
 
 def kept_in_words(kept: BoolArray) -> str:
     """Say how many tasks did not fade."""
-    return f"{kept.sum():,} of {len(kept):,} tasks were kept, the older the fewer (half_life=)"
+    return (
+        f"{kept.sum():,} of {len(kept):,} tasks were kept, the older the fewer "
+        f"({option('half_life')})"
+    )
 
 
 def unit_of(log: Log) -> str:
@@ -83,7 +87,7 @@ def single_rewards(log: Log) -> Records:
     try:
         table = lists.to_pyarrow()
     except Exception as error:  # each engine has errors of its own
-        raise EngineError(f"log: the engine cannot gather rewards: {reason(error)}") from error
+        raise EngineError("log", f"cannot be gathered by the engine: {reason(error)}") from error
     row = log.rows_of(table["task"].to_numpy(), table["action"].to_numpy())
     listed = table["rewards"].combine_chunks()
     rewards = listed.flatten().to_numpy(zero_copy_only=False)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import BoolArray
 from priorwise.logs.checking import fetch_table
 from priorwise.logs.features import constant_in_tasks
@@ -31,9 +32,11 @@ def split(log: Log, share: float, window: float | None = None) -> tuple[Log, Log
     known = _before(log, moment if window is None else earlier_by(moment, window))
     inside = np.isin(known.tasks, first.tasks)
     if inside.sum() < 2:
-        raise ValueError(
-            f"time: when the first later task began, at {moment}, rewards of {inside.sum()} "
-            "earlier tasks were known; a prior is learned from several"
+        raise ArgumentError(
+            "time",
+            f"leaves {inside.sum()} tasks with rewards known when the first later task began, at "
+            f"{moment}",
+            cure="a prior is learned from several",
         )
     known = known.part(np.asarray(inside))
     late = float(first.pulls.sum() - known.pulls.sum())
@@ -50,17 +53,19 @@ def _earlier(log: Log, starts: NDArray[Any], share: float) -> tuple[BoolArray, A
     """Return which tasks are earlier, and when the first later one began."""
     if len(log.tasks) < 4:
         count = "1 task" if len(log.tasks) == 1 else f"{len(log.tasks)} tasks"
-        raise ValueError(
-            f"task: the column {log.columns.task!r} has {count}; a backtest needs 4 or more"
+        raise ArgumentError(
+            "task",
+            f"must have 4 or more tasks in the column {log.columns.task!r}, but has {count}",
         )
     order = np.argsort(starts, kind="stable")
     wanted = min(max(round(share * len(order)), 2), len(order) - 2)
     begins = np.flatnonzero(starts[order][1:] != starts[order][:-1]) + 1  # where a later time is
     begins = begins[(begins >= 2) & (begins <= len(order) - 2)]
     if not begins.size:
-        raise ValueError(
-            f"time: nearly all tasks have the same first time in {log.columns.time!r}; leave time "
-            "out to split them by the order of the log"
+        raise ArgumentError(
+            "time",
+            f"is the same first time in {log.columns.time!r} for nearly all tasks",
+            cure="leave time out to split them by the order of the log",
         )
     cut = starts[order][begins[np.abs(begins - wanted).argmin()]]
     return np.asarray(starts < cut), cut

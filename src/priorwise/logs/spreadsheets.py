@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from priorwise.core.errors import ArgumentError, option
 from priorwise.core.types import FloatArray
 from priorwise.logs.checking import fetch, first_row, unknown
 from priorwise.logs.columns import Columns
@@ -118,10 +119,11 @@ def _are_sums(
         f"{expected[name][first]:,.10g}"
         for name in off
     )
-    raise ValueError(
-        f"{role}: {row} is named {str(labels[first]).strip()!r} in the column {column!r}, as a "
-        f"total is, but is not one: {numbers or 'it has no numbers'}; correct or delete the row, "
-        f"or give it another name if it is a row like the others"
+    raise ArgumentError(
+        role,
+        f"has {row} named {str(labels[first]).strip()!r} in the column {column!r}, as a total is, "
+        f"but it is not one: {numbers or 'it has no numbers'}",
+        cure=("correct or delete the row, or give it another name if it is a row like the others"),
     )
 
 
@@ -158,9 +160,11 @@ def with_clicks(table: Any, columns: Columns, where: str) -> tuple[Any, tuple[st
     found = fetch(table.aggregate(**facts, most=known.ifelse(rate, 0.0).max()))
     percent = bool(found["marked"][0])
     if percent and found["bare"][0]:
-        raise ValueError(
-            f"rate: {first_row(table, known & ~marked & (rate != 0.0))} of {where} has no % in the "
-            f"column {columns.rate!r}, unlike others; write all of them alike"
+        raise ArgumentError(
+            "rate",
+            f"must have % in all rows of the column {columns.rate!r} or in none, unlike "
+            f"{first_row(table, known & ~marked & (rate != 0.0))} of {where}",
+            cure="write all of them alike",
         )
     digits = next((d for d in range(DIGITS) if not found[f"d{d}"][0]), DIGITS)
     units = [0.01] if percent else [0.01, 1.0] if is_share(columns.rate) else [1.0, 0.01]
@@ -196,16 +200,19 @@ def with_clicks(table: Any, columns: Columns, where: str) -> tuple[Any, tuple[st
     largest = float(found["most"][0] or 0.0)
     read = f", read as percentages because the largest is {largest:g}," if largest > 1.0 else ""
     row = first_row(table, wrong)
-    cure = "name the column of clicks with reward=..."
+    cure = f"name the column of clicks with {option('reward', ...)}"
     if row is None:
-        raise ValueError(
-            f"rate: {first_row(table, vague)} of {where} has too few digits in the column "
-            f"{columns.rate!r} to show the number of clicks of its {columns.pulls!r}; {cure}, or "
-            "write the rates with more digits"
+        raise ArgumentError(
+            "rate",
+            f"has too few digits in {first_row(table, vague)} of {where}, in the column "
+            f"{columns.rate!r}, to show the number of clicks of its {columns.pulls!r}",
+            cure=f"{cure}, or write the rates with more digits",
         )
-    raise ValueError(
-        f"rate: {row} of {where} has a rate in the column {columns.rate!r}{read} that gives no "
-        f"whole number of clicks between 0 and its {columns.pulls!r}; {cure}"
+    raise ArgumentError(
+        "rate",
+        f"gives no whole number of clicks between 0 and its {columns.pulls!r} in {row} of {where}, "
+        f"in the column {columns.rate!r}{read}",
+        cure=cure,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, option
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.logs.checking import fetch, fetch_table, unknown
 from priorwise.logs.columns import Columns
@@ -44,7 +44,7 @@ class Period:
         if self.asked is None:
             return table, ()
         if columns.time is None:
-            raise ValueError(f"{self.asked}: name the column of times with time=...")
+            raise ArgumentError(self.asked, f"needs the column of times, {option('time', ...)}")
         import ibis
 
         when, kind = table.time, table.time.type()
@@ -63,9 +63,13 @@ class Period:
         facts = fetch(table.aggregate(rows=table.count(), out=outside.sum(), young=young.sum()))
         rows, out, late = (int(np.nan_to_num(np.float64(each[0] or 0))) for each in facts.values())
         if rows and rows == out + late:
-            raise ValueError(
-                f"{self.asked}: no row of {where} is left; its times in {columns.time!r} lie "
-                "outside, or rewards may still come for all of them"
+            raise ArgumentError(
+                self.asked,
+                f"leaves no row of {where}",
+                cure=(
+                    f"its times in {columns.time!r} lie outside, or rewards may still come "
+                    "for all of them"
+                ),
             )
         said = []
         if out:
@@ -96,25 +100,24 @@ def moment(name: str, value: Any, column: str, kind: Any) -> Any:
         try:
             return validation.number(name, float(value) if isinstance(value, str) else value)
         except ValueError as error:
-            raise ValueError(
-                f"{name} must be a number, as the column {column!r} has, got {shown(value)}"
+            raise ArgumentError(
+                name, f"must be a number, as the column {column!r} has", got=value
             ) from error
     try:
         found = datetime.fromisoformat(value) if isinstance(value, str) else value
     except ValueError as error:
-        raise ValueError(
-            f"{name} must be a day or a time, such as 2024-01-31 or 2024-01-31T12:00, got "
-            f"{shown(value)}"
+        raise ArgumentError(
+            name, "must be a day or a time, such as 2024-01-31 or 2024-01-31T12:00", got=value
         ) from error
     if not isinstance(found, date):
-        raise TypeError(f"{name} must be a day or a time, got {type(value).__name__}")
+        raise ArgumentTypeError(name, "must be a day or a time", got=type(value))
     if kind.is_date():
         return found.date() if isinstance(found, datetime) else found
     if not isinstance(found, datetime):
         found = datetime(found.year, found.month, found.day)
     zoned = kind.timezone is not None
     if zoned != (found.tzinfo is not None):
-        raise ValueError(f"{name}: the column {column!r} {ZONE[zoned]}")
+        raise ArgumentError(name, f"must be like the column {column!r}, which {ZONE[zoned]}")
     return found
 
 
@@ -133,7 +136,7 @@ def positive_or_none(name: str, value: Any) -> float | None:
         return None
     found = validation.number(name, value)
     if not found > 0.0:
-        raise ValueError(f"{name} must be positive, got {found:g}")
+        raise ArgumentError(name, "must be positive", got=found)
     return found
 
 
@@ -148,8 +151,8 @@ def half_life_or_none(value: Any) -> float | Literal["auto"] | None:
     try:
         return positive_or_none("half_life", float(value))
     except ValueError as error:
-        raise ValueError(
-            f"half_life must be a positive number, 'auto' or 'none', got {shown(value)}"
+        raise ArgumentError(
+            "half_life", "must be a positive number, 'auto' or 'none'", got=value
         ) from error
 
 
@@ -159,7 +162,9 @@ def as_asked(table: Any, reward_as: RewardAs, columns: Columns) -> Any:
     if reward_as == "reward":
         return table
     if columns.summed:
-        raise ValueError("reward_as: sums do not tell single rewards; give one row per pull")
+        raise ArgumentError(
+            "reward_as", "needs one row per pull, as sums do not tell single rewards"
+        )
     import ibis
 
     reward, lost = table.reward, unknown(table.reward)

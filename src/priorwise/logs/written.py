@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.logs.checking import MISSING, fetch, option_of
 from priorwise.logs.columns import Columns
 from priorwise.logs.naming import UnsureError
@@ -60,18 +61,20 @@ def numbers_of(
     for role, name in (("task", columns.task), ("action", columns.action)):
         column = table[name]
         if column.type().is_nested() or column.type().is_json():
-            raise ValueError(
-                f"{role}: the column {name!r} of {where} has {column.type()}, and neither words, "
-                "numbers nor dates"
+            raise ArgumentError(
+                role,
+                f"has {column.type()}, and neither words, numbers nor dates, in the column "
+                f"{name!r} of {where}",
             )
         picked[role] = column
     if columns.time is not None:
         column, kind = table[columns.time], table[columns.time].type()
         if not (kind.is_temporal() or kind.is_numeric()) or kind.is_time():
             content = "texts" if kind.is_string() else kind
-            raise ValueError(
-                f"time: the column {columns.time!r} of {where} has {content}, and neither times, "
-                "dates nor numbers"
+            raise ArgumentError(
+                "time",
+                f"has {content}, and neither times, dates nor numbers, in the column "
+                f"{columns.time!r} of {where}",
             )
         picked["time"] = column
     asked = {"reward": columns.reward, "pulls": columns.pulls, "squares": columns.squares}
@@ -96,9 +99,10 @@ def numbers_of(
         elif kind.is_numeric() or kind.is_null():
             picked[role] = column.cast("float64")
         else:
-            raise ValueError(
-                f"{option_of(role)}: the column {given!r} of {where} has {kind} and not numbers"
-                f"{' or words' if role[0] == 'f' else ''}"
+            raise ArgumentError(
+                option_of(role),
+                f"has {kind} and not numbers{' or words' if role[0] == 'f' else ''} in the column "
+                f"{given!r} of {where}",
             )
     notes = tuple(note for style in styles.values() for note in style.notes)
     return table.select(**picked), texts, notes
@@ -190,7 +194,8 @@ def _unclear(
     if not usual and not mixed and (fact["either_point"] or fact["small"]):
         return "."
     raise UnsureError(
-        f"the signs in numbers of the column {name!r} of {where} may be decimal signs or "
+        "log",
+        f"has signs in numbers of the column {name!r} of {where} that may be decimal signs or "
         "thousands separators",
         {**columns.arguments, "decimal": "."},
     )

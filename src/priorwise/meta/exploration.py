@@ -10,7 +10,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.errors import ArgumentError, shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.hashing import mix
 from priorwise.core.parameters import Checked, Count
 from priorwise.core.protocols import Policy
@@ -45,13 +45,15 @@ def segments(exploration: Policy | Exploration, episodes: int, *, seed: int) -> 
     episodes = validation.count("episodes", episodes, least=0)
     if not isinstance(exploration, Exploration):
         if isinstance(exploration, type) or not hasattr(exploration, "act"):
-            needed = "exploration must be a policy or have segments(episodes, seed=...)"
-            raise TypeError(f"{needed}, got {shown(exploration)}")
+            raise ArgumentTypeError(
+                "exploration",
+                "must be a policy or have segments(episodes, seed=...)",
+                got=exploration,
+            )
         return [(exploration, episodes)] if episodes else []
     plan = [segment for segment in exploration.segments(episodes, seed=seed) if segment[1]]
     if sum(number for _, number in plan) != episodes:
-        whose = type(exploration).__name__
-        raise ValueError(f"the segments of {whose} must add up to {episodes} episodes")
+        raise ArgumentError("exploration", f"must have segments that add up to {episodes} episodes")
     return plan
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from priorwise.core import argument_checks, sizes, validation
 from priorwise.core.choosing import pick
+from priorwise.core.errors import ArgumentError
 from priorwise.core.protocols import ScoredPolicy, StagedPolicy
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
@@ -58,11 +59,11 @@ def allocate(
     pulls, tasks = validation.count("pulls", pulls), rng.tasks
     left = int(np.min(np.asarray(seen.horizon) - seen.step)) + 1
     if pulls > left:
-        raise ValueError(
-            f"pulls must be at most those left, {left:,} up to the horizon, got {pulls:,}"
+        raise ArgumentError(
+            "pulls", f"must be at most those left, {left:,} up to the horizon", got=pulls
         )
-    what = f"pulls={sizes.amount(pulls)} of {sizes.amount(tasks)} tasks"
-    sizes.check_memory(what, 8.0 * pulls * tasks, "ask for fewer pulls")
+    size = f"{sizes.amount(pulls)} for {sizes.amount(tasks)} tasks"
+    sizes.check_memory("pulls", size, 8.0 * pulls * tasks, "ask for fewer pulls")
     if not isinstance(policy, StagedPolicy) or policy.then is None:
         return _chosen(policy, belief, seen, rng, pulls, rows, before)
     out = np.empty((tasks, pulls), dtype=np.int64)

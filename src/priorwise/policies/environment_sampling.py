@@ -13,7 +13,7 @@ from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.drawn import drawn_environments
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Checked
 from priorwise.core.protocols import Belief, Seen, offers
 from priorwise.core.separable import by_step
@@ -102,9 +102,10 @@ class EnvironmentSampling(Allocates):
         try:
             return np.asarray(law, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ValueError(
-                "rule must return one probability for each task and arm, an array of numbers, got "
-                f"{shown(law)}"
+            raise ArgumentError(
+                "rule",
+                "must return one probability for each task and arm, an array of numbers",
+                got=law,
             ) from None
 
     @by_step

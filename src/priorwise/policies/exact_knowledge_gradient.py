@@ -88,7 +88,7 @@ class ExactKnowledgeGradient(shared.Scored):
     def plan(self, belief: Any, seen: Seen) -> Plan:
         """Return the values V_a and the numbers of pulls that give them, with ``pulls="best"``."""
         if self.pulls != "best":
-            raise ValueError("only ExactKnowledgeGradient(pulls='best') plans a number of pulls")
+            raise ArgumentError("pulls", "must be 'best' to plan a number of pulls")
         now = seen.masked(belief.mean(seen))
         value, _, pulls = self._plan(belief, seen, now, np.abs(belief.mean(seen)))
         return Plan((seen.horizon - seen.step + 1) * value, pulls)

@@ -16,6 +16,7 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.choosing import level
+from priorwise.core.errors import ArgumentError
 from priorwise.core.protocols import ScoredPolicy, Seen, offers
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
@@ -204,11 +205,16 @@ def check_rule(law: FloatArray, count: int, seen: Seen) -> None:
     tasks.
     """
     if law.shape != (count, seen.arms):
-        wrong = f"shape {(count, seen.arms)}, got {law.shape}"
-        raise ValueError(f"rule must return one probability for each task and arm, {wrong}")
+        raise ArgumentError(
+            "rule",
+            f"must return one probability for each task and arm, shape {(count, seen.arms)}",
+            got=law.shape,
+        )
     if not np.isfinite(law).all() or law.min() < 0.0 or np.abs(law.sum(axis=1) - 1.0).max() > 1e-6:
-        raise ValueError(
-            f"rule must return probabilities that sum to 1 for each task; not at step {seen.step}"
+        raise ArgumentError(
+            "rule",
+            "must return probabilities that sum to 1 for each task",
+            cure=f"not at step {seen.step}",
         )
 
 
@@ -216,7 +222,7 @@ def check_law(law: FloatArray, tasks: int, seen: Seen) -> None:
     """Refuse what is not a law on the available arms for each task."""
     check_rule(law, tasks, seen)
     if seen.mask is not None and law[~seen.mask].any():
-        raise ValueError("rule must give probability 0 to arms not available (of value -inf)")
+        raise ArgumentError("rule", "must give probability 0 to arms not available (of value -inf)")
 
 
 def _softmax(values: FloatArray, seen: Seen) -> FloatArray:

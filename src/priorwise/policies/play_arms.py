@@ -7,7 +7,7 @@ from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import pick
-from priorwise.core.errors import ArgumentTypeError
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.parameters import Checked
 from priorwise.core.protocols import Policy, Seen
 from priorwise.core.separable import by_step
@@ -90,4 +90,4 @@ class PlayArms(Then):
 
     def _check(self, arms: int) -> None:
         if max(self.arms) >= arms:
-            raise ValueError(f"arms must be among 0..{arms - 1}, got {max(self.arms)}")
+            raise ArgumentError("arms", f"must be among 0..{arms - 1}", got=max(self.arms))

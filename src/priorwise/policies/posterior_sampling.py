@@ -14,6 +14,7 @@ from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import level, pick
+from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Checked
 from priorwise.core.protocols import Belief, Seen, offers
 from priorwise.core.separable import by_step
@@ -54,9 +55,10 @@ class SamplingPolicy(Allocates, ABC):
         draws = self.drawn_at_once
         values = belief.sample(rng, draws, seen)
         if np.shape(values) != (shape := (rng.tasks, draws, seen.arms)):
-            raise ValueError(
-                f"{type(belief).__name__}.sample must return a value for each task, draw and arm, "
-                f"shape {shape}, got {np.shape(values)}"
+            raise ArgumentError(
+                f"{type(belief).__name__}.sample",
+                f"must return a value for each task, draw and arm, shape {shape}",
+                got=np.shape(values),
             )
         return self.select(seen.masked(values), seen, rng)
 

@@ -16,6 +16,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Checked, Count
 from priorwise.core.protocols import EnvironmentBelief, Seen
 from priorwise.core.streams import Stream
@@ -62,7 +63,9 @@ class RoundSampling:
         argument_checks.acting(self, belief, seen, rng, real=self.k == 1 and self.rule == "max")
         step = np.unique(seen.step)
         if step.size > 1:
-            raise ValueError("RoundSampling keeps draws of tasks at one step, these are at several")
+            raise ArgumentError(
+                "seen", "must show tasks at one step, whose draws RoundSampling keeps"
+            )
         if memory is None or (int(step[0]) - 1) % self.steps == 0:
             memory = belief.sample_environments(rng, self.k, seen)
         if seen.actions is not None:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import argument_checks, validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.estimates import Estimate
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.progress import progress_of
@@ -146,12 +147,13 @@ def break_even(
     seed = validation.seed(seed)
     largest = validation.number("largest", largest)
     if largest <= 0.0:
-        raise ValueError(f"largest must be positive, got {largest:g}")
+        raise ArgumentError("largest", "must be positive", got=largest)
     path = _path(prior, direction)
     if fallback is None and getattr(prior, "actions", None) is not None:
-        raise TypeError(
-            "fallback must be given where actions are real numbers, because uniform play needs "
-            "arms: pass a policy, such as CertaintyEquivalence(), or another prior"
+        raise ArgumentTypeError(
+            "fallback",
+            "must be given where actions are real numbers, because uniform play needs arms",
+            cure="pass a policy, such as CertaintyEquivalence(), or another prior",
         )
     instead = Uniform() if fallback is None else fallback
     if isinstance(instead, type) or not hasattr(instead, "belief"):
@@ -205,8 +207,11 @@ def _at(path: Path, scale: float) -> Any:
     try:
         believed = path(scale)
     except ValueError as error:
-        where = f"direction leads out of the family at scale {scale:g}"
-        raise ValueError(f"{where} ({error}); pass a smaller largest=...") from None
+        raise ArgumentError(
+            "direction",
+            f"leads out of the family at scale {scale:g} ({error})",
+            cure="pass a smaller largest=...",
+        ) from None
     argument_checks.prior(f"direction({scale:g})", believed)
     return believed
 
@@ -244,20 +249,25 @@ def _path(prior: Any, direction: Any) -> Path:
         return path
     kind = type(prior).__name__
     if hasattr(prior, "for_arms") or not offers(prior, "parameters"):
-        raise TypeError(f"direction must be a function from the scale to a prior for a {kind}")
+        raise ArgumentTypeError(
+            "direction", f"must be a function from the scale to a prior for a {kind}"
+        )
     names = ask(prior, "parameters", "break_even")
     if hasattr(direction, "belief"):
         direction = _between_priors(prior, direction, names)
     elif not isinstance(direction, Mapping):
         if "mean" not in names:
-            such = f"{{{names[0]!r}: ...}}"
-            raise TypeError(f"direction must name what it shifts, such as {such}, for a {kind}")
+            raise ArgumentTypeError(
+                "direction",
+                f"must name what it shifts, such as {{{names[0]!r}: ...}}, for a {kind}",
+            )
         direction = {"mean": direction}
     shifts = {}
     for name, value in direction.items():
         if name not in names:
-            known = f"one of {', '.join(names)} of a {kind}"
-            raise ValueError(f"direction must shift {known}, got {name!r}")
+            raise ArgumentError(
+                "direction", f"must shift one of {', '.join(names)} of a {kind}", got=name
+            )
         shifts[name] = validation.matrix(f"direction[{name!r}]", value, getattr(prior, name).shape)
     return lambda scale: prior.replaced(
         **{name: getattr(prior, name) + scale * shift for name, shift in shifts.items()}
@@ -267,17 +277,19 @@ def _path(prior: Any, direction: Any) -> Path:
 def _between_priors(prior: Any, end: Any, names: tuple[str, ...]) -> dict[str, FloatArray]:
     """Differences of the parameters: scale 1 leads to the other prior, and beyond goes past it."""
     if type(end) is not type(prior):
-        kinds = f"a {type(prior).__name__}, got a {type(end).__name__}"
-        raise ValueError(f"direction must be of the family of prior, {kinds}")
+        raise ArgumentError(
+            "direction", f"must be of the family of prior, a {type(prior).__name__}", got=type(end)
+        )
     if end.arms != prior.arms:
-        raise ValueError(f"direction must have the {prior.arms} arms of prior, got {end.arms}")
+        raise ArgumentError("direction", f"must have the {prior.arms} arms of prior", got=end.arms)
     mine, theirs = (getattr(each, "reward_law", None) for each in (prior, end))
     if theirs != mine:
-        raise ValueError(f"direction must have the reward law of prior, {mine}, got {theirs}")
+        raise ArgumentError("direction", f"must have the reward law of prior, {mine}", got=theirs)
     for name in inspect.signature(type(prior)).parameters:
         if name not in names and not np.array_equal(getattr(prior, name), getattr(end, name)):
-            raise ValueError(
-                f"direction must have the {name} of prior, in the same order; pass a function of "
-                "the scale otherwise"
+            raise ArgumentError(
+                "direction",
+                f"must have the {name} of prior, in the same order",
+                cure="pass a function of the scale otherwise",
             )
     return {name: getattr(end, name) - getattr(prior, name) for name in names}

@@ -8,7 +8,7 @@ import numpy as np
 from priorwise.core import protocols as roles
 from priorwise.core import validation
 from priorwise.core.choosing import pick
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray
@@ -52,8 +52,9 @@ class Decisions:
 def pair(whose: Any, method: str, what: str, value: Any) -> tuple[Any, Any]:
     """Refuse what is not a pair."""
     if not isinstance(value, tuple) or len(value) != 2:
-        name = f"{type(whose).__name__}.{method}"
-        raise TypeError(f"{name} must return a pair of {what}, got {shown(value)}")
+        raise ArgumentTypeError(
+            f"{type(whose).__name__}.{method}", f"must return a pair of {what}", got=value
+        )
     return value
 
 
@@ -66,11 +67,13 @@ def _actions(actions: Any, policy: Any, method: str, seen: Seen, tasks: int) -> 
     what = f"one integer for each of {tasks} tasks"
     actions = validation.shaped(value, actions, (tasks,), "iu", what)
     if actions.min() < 0 or actions.max() >= seen.arms:
-        raise ValueError(
-            f"{name} must return arms 0..{seen.arms - 1}, got {actions.min()} to {actions.max()}"
+        raise ArgumentError(
+            name, f"must return arms 0..{seen.arms - 1}", got=(actions.min(), actions.max())
         )
     if seen.mask is not None and not seen.mask[np.arange(tasks), actions].all():
-        raise ValueError(
-            f"{name} chose an arm that is not available at step {seen.step}; use seen.masked(...)"
+        raise ArgumentError(
+            name,
+            f"chose an arm that is not available at step {seen.step}",
+            cure="use seen.masked(...)",
         )
     return actions.astype(np.int64, copy=False)

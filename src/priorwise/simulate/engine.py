@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.protocols import Prior, Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.tiles import CompiledPolicy, CompiledPrior
@@ -70,9 +71,10 @@ def choose(
         role, value = "policy", policy
         if not (environment and belief):
             role, value = "prior", believed if environment else prior
-        raise ValueError(
-            f"no compiled loop: the {role} {type(value).__name__} has no tile functions; use "
-            "engine='auto' or 'numpy'"
+        raise ArgumentError(
+            "engine",
+            f"must be 'auto' or 'numpy' here: the {role} {type(value).__name__} has no tile "
+            "functions",
         )
     return Runner("numpy", partial(run_numpy, prior, believed, policy))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, shown
 from priorwise.core.estimates import Estimate
 from priorwise.core.frames import Table, Tabular, frame
 from priorwise.core.trajectories import Block, StepCurves, trajectory_of
@@ -92,7 +92,7 @@ class RunBuilder:
     def build(self) -> Run:
         """Finish."""
         if self._tally is None:
-            raise ValueError("no task was run")
+            raise ArgumentError("tasks", "must be at least 1")
         mean, error, steps = self._tally.mean, self._tally.std_error, self.horizon
         by_step = StepCurves(
             mean[:steps], error[:steps], *_curves(mean[steps + 1 :], error[steps + 1 :], steps)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.estimates import percent
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import MemoryPolicy, Policy, Prior
@@ -110,14 +110,17 @@ def compare(
     alone.
     """
     if not isinstance(policies, Mapping) or not policies:
-        raise TypeError(
-            "policies must be a mapping with at least one name: policy or (policy, believed)"
+        raise ArgumentTypeError(
+            "policies",
+            "must be a mapping with at least one name",
+            cure="policy or (policy, believed)",
         )
     for name, value in policies.items():
         if not isinstance(name, str) or (isinstance(value, tuple) and len(value) != 2):
-            raise TypeError(
-                "policies must map a name to a policy or to (policy, believed), got "
-                f"{shown({name: value})}"
+            raise ArgumentTypeError(
+                "policies",
+                "must map a name to a policy or to (policy, believed)",
+                got={name: value},
             )
         validation.text("a name in policies", name)
     default = prior if believed is None else believed
@@ -161,9 +164,11 @@ class Simulation:
             argument_checks.believed(prior, believed)
             argument_checks.policy("policy", policy, memory=True)
             if isinstance(believed, FollowsFirstPulls):
-                raise ValueError(
-                    f"{type(believed).__name__} is learned by tasks one after the other, which "
-                    "simulate does not play: use simulate_meta"
+                raise ArgumentError(
+                    "believed",
+                    "must not be learned by tasks one after the other",
+                    got=type(believed),
+                    cure="use simulate_meta",
                 )
         self.policies = {name: policy for name, (policy, _) in policies.items()}
         check_run(prior, self.policies.values(), horizon=horizon, tasks=tasks, keep=keep)

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import sizes, validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.tiles import LANES
 
 COMPILED_BLOCK: Final = 256 * LANES
@@ -53,25 +54,25 @@ def check_run(
     """
     sizes.check_numbered("horizon", horizon)
     run, arms = list(policies), int(prior.arms)
-    size = f"{named}={sizes.amount(tasks)} and horizon={sizes.amount(horizon)}"
-    what, cure = size, f"lower {named} or horizon"
+    size = f"{sizes.amount(tasks)} with {sizes.amount(horizon)} pulls"
+    argument, work, cure = named, size, f"lower {named} or horizon"
     if times_named:
-        what = f"{times_named}={sizes.amount(times)}, {what}"
+        argument, work = times_named, f"{sizes.amount(times)} for {named} of {size}"
         cure = f"lower {times_named}, {named} or horizon"
     draws = [sizes.draws_per_pull(policy, arms) for policy in run]
     if max(draws) > 1:
         costly = run[draws.index(max(draws))]
-        what, cure = f"{what} with {costly}", f"{cure}, or the draws of the policy"
+        work, cure = f"{work} of {costly}", f"{cure}, or the draws of the policy"
     pulls = sizes.as_float(times) * sizes.as_float(tasks) * horizon
-    sizes.check_work(what, pulls * sum(draws), cure)
+    sizes.check_work(argument, work, pulls * sum(draws), cure)
     # means and squares of rewards and regrets, of one tile and of all
     reports = 64.0 * (horizon + 1) * len(run)
-    sizes.check_memory(f"horizon={sizes.amount(horizon)}", reports, "lower horizon")
+    sizes.check_memory("horizon", horizon, reports, "lower horizon")
     if keep:
         entries = 16.0 * getattr(prior, "dim", 0)
         kept = (KEPT_BYTES + entries) * sizes.as_float(tasks) * horizon * len(run)
         cure = f"lower {named} or horizon, or leave keep out"
-        sizes.check_memory(f"keep=True with {size}", kept, cure)
+        sizes.check_memory(named, f"{size}, kept,", kept, cure)
 
 
 def check_block(
@@ -83,14 +84,13 @@ def check_block(
     rows = 32.0 * horizon / LANES + 32.0 * prior.arms * getattr(prior, "dim", 1)
     if policies:
         rows = 20.0 * horizon + 24.0 * belief
-    arms, tasks = f"arms={sizes.amount(prior.arms)}", f"block={sizes.amount(block)}"
-    what = f"{tasks} with horizon={sizes.amount(horizon)} and {arms}"
-    sizes.check_memory(what, rows * block * blocks, "lower block, horizon or arms")
+    size = f"{sizes.amount(block)} for {sizes.amount(prior.arms)} arms"
+    pulls = f"{size} and {sizes.amount(horizon)} pulls"
+    sizes.check_memory("block", pulls, rows * block * blocks, "lower block, horizon or arms")
     cure = "ask for fewer draws, or lower block"
     for policy in policies:
-        what = f"{policy} for {arms} and {tasks} in NumPy"
         drawn = 8.0 * sizes.ARRAYS * sizes.drawn_at_once(policy)
-        sizes.check_memory(what, drawn * prior.arms * block, cure)
+        sizes.check_memory("block", f"{size} of {policy}", drawn * prior.arms * block, cure)
 
 
 def entries(believed: Any, belief: Any) -> int:
@@ -141,5 +141,5 @@ def threads_of(threads: int | None) -> int:
     """Threads that a run takes: those asked for, or all that are available."""
     count = available_threads() if threads is None else validation.count("threads", threads)
     if count > MOST_THREADS:
-        raise ValueError(f"threads must be at most {MOST_THREADS:,}, got {sizes.amount(count)}")
+        raise ArgumentError("threads", f"must be at most {MOST_THREADS:,}", got=count)
     return count

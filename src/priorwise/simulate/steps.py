@@ -13,6 +13,7 @@ import numpy as np
 
 from priorwise.core import argument_checks, validation
 from priorwise.core import protocols as roles
+from priorwise.core.errors import ArgumentError
 from priorwise.core.seen import RealActions, Seen, Signal
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import BoolArray, FloatArray
@@ -136,9 +137,10 @@ def _valued(method: str, values: Any, environment: Any, shape: tuple[int, ...]) 
     values = np.asarray(values)
     if values.shape != shape or values.dtype.kind not in "fiu" or np.isnan(values).any():
         of = "each task and arm" if len(shape) == 2 else "each task"
-        raise ValueError(
-            f"{type(environment).__name__}.{method} must return a number for {of}, shape {shape} "
-            f"and no NaN, got {values.shape}"
+        raise ArgumentError(
+            f"{type(environment).__name__}.{method}",
+            f"must return a number for {of}, shape {shape} and no NaN",
+            got=values.shape,
         )
     return values
 
@@ -147,8 +149,8 @@ def _rewards(environment: roles.Environment, earned: Any, tasks: int, step: int)
     """Refuse what is not a finite reward for each task."""
     earned = np.asarray(earned)
     if earned.shape != (tasks,) or earned.dtype.kind not in "fiub" or not np.isfinite(earned).all():
-        raise ValueError(
-            f"{type(environment).__name__}.step must return one reward for each of {tasks} tasks, "
-            f"a finite number, and did not at step {step}"
+        raise ArgumentError(
+            f"{type(environment).__name__}.step",
+            f"must return one reward for each of {tasks} tasks, a finite number (step {step})",
         )
     return earned.astype(np.float64, copy=False)

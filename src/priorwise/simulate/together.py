@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from priorwise.core.errors import ArgumentError
 from priorwise.core.protocols import Prior
 from priorwise.core.tiles import CompiledPolicy, CompiledPrior
 from priorwise.core.types import FloatArray
@@ -28,8 +29,9 @@ def run_together(
     share what does not depend on them: environments, signals, and the policy's normals.
     """
     if len(believed) != len(begins):
-        wrong = f"{len(believed)}, got {len(begins)}"
-        raise ValueError(f"begins must have one entry for each prior, {wrong}")
+        raise ArgumentError(
+            "begins", f"must have one entry for each prior, {len(believed)}", got=len(begins)
+        )
 
     def block(begin: int) -> dict[str, int]:
         return {"seed": seed, "first": first + begin, "tasks": tasks - begin, "horizon": horizon}

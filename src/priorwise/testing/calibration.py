@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from priorwise.core import protocols
+from priorwise.core.errors import MissingCapability
 from priorwise.core.protocols import Belief, PlannedEnvironment, Prior, Seen, Signal
 from priorwise.core.streams import Purpose, Stream
 from priorwise.core.types import FloatArray, IntArray
@@ -80,8 +81,7 @@ def _values_of(environment: Any) -> Callable[[Seen], FloatArray]:
     if isinstance(environment, PlannedEnvironment):
         return environment.planned
     if not isinstance(environment, protocols.ValuedEnvironment):
-        lacks = f"{type(environment).__name__} has no method values(signal)"
-        raise TypeError(f"calibration needs the true values: {lacks}")
+        raise MissingCapability("prior", "must have environments with values(signal)")
     return lambda seen: environment.values(seen.signal)
 
 

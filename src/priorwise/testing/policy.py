@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from priorwise.core import protocols
+from priorwise.core.errors import ArgumentError
 from priorwise.core.protocols import Belief, MemoryPolicy, Policy, Prior, Seen, SeparableBelief
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
@@ -148,7 +149,7 @@ class PolicyContract(_PolicyTests):
             for believed in (prior, self.problem(np.arange(prior.arms)[::-1])):
                 twins(prior, believed, policy, available=available, seed=seed)
         else:
-            with pytest.raises(ValueError, match="no compiled loop"):
+            with pytest.raises(ArgumentError, match="engine"):
                 self._run(prior, policy, seed, tasks=3, engine="compiled")
 
     def _run(self, prior: Prior, policy: Policy, seed: int, **options: Any) -> Run:

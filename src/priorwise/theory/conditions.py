@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray
 
 Form = Literal["lemma", "tight", "printed"]
@@ -36,8 +37,12 @@ def level(p: Any) -> float:
     """Return a level of a tail expectation: a number from 0; 1 stands for all above it."""
     checked = validation.number("p", p)
     if checked < 0.0:
-        what = "a probability, the level of the tail (0: the largest possible value)"
-        raise ValueError(f"p must be {what}, got {checked:g}")
+        raise ArgumentError(
+            "p",
+            "must be a probability, the level of the tail (0",
+            got=checked,
+            cure="the largest possible value)",
+        )
     return min(checked, 1.0)
 
 

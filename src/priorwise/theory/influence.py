@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, MissingCapability
 from priorwise.core.protocols import OutspokenEnvironment, Signal
 from priorwise.core.streams import Purpose, Streams
 
@@ -15,15 +16,18 @@ def actions_influence_signals(environment: Any, signal: Signal) -> bool:
     if not isinstance(environment, OutspokenEnvironment):
         if signal is None:
             return False
-        raise TypeError(
-            f"{type(environment).__name__} shows signals and does not say whether actions "
-            "influence later ones: write actions_influence_signals = False in its class if they "
-            "do not (contexts drawn afresh), True if they do (a state)"
+        raise MissingCapability(
+            f"{type(environment).__name__}.actions_influence_signals",
+            "is missing, and the environment shows signals",
+            cure="write False in its class for contexts drawn afresh, True for a state",
         )
     said = environment.actions_influence_signals
     if not isinstance(said, (bool, np.bool_)):
-        name = f"{type(environment).__name__}.actions_influence_signals"
-        raise TypeError(f"{name} must be True or False, got {said!r}")
+        raise ArgumentTypeError(
+            f"{type(environment).__name__}.actions_influence_signals",
+            "must be True or False",
+            got=said,
+        )
     return bool(said)
 
 
@@ -51,9 +55,11 @@ def refuse_influence(prior: Any, tool: str, instead: str) -> None:
     holds for them.
     """
     if has_state(prior):
-        raise ValueError(
-            f"{tool} is for problems in which actions do not influence later signals, and "
-            f"{type(_first(prior)[0]).__name__} says they do: use {instead}"
+        raise ArgumentError(
+            "prior",
+            "must have actions that do not influence later signals, unlike "
+            f"{type(_first(prior)[0]).__name__}, for {tool}",
+            cure=f"use {instead}",
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError
 from priorwise.figures.tables import Table
 
 
@@ -24,7 +25,7 @@ def to_parquet(name: str, table: Table, about: Mapping[str, Any]) -> bytes:
     known = {each.shape for each in columns.values()}
     if len(known) != 1 or len(known.pop()) != 1:
         shapes = ", ".join(f"{column} {each.shape}" for column, each in columns.items())
-        raise ValueError(f"table {name} must have columns of one length, got {shapes or 'none'}")
+        raise ArgumentError(f"{name}", "must have columns of one length", got=shapes)
     arrow = pa.table({column: _column(values) for column, values in columns.items()})
     arrow = arrow.replace_schema_metadata({"priorwise": json.dumps(dict(about), sort_keys=True)})
     buffer = io.BytesIO()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, final, runtime_checkable
 
 from priorwise.core import sizes, validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.progress import Progress, progress_of
 from priorwise.experiments.experiment import WARM_UP, Block, Claim, Experiment, Files, WarmsUp
 from priorwise.experiments.running import BLOCKS, Where, store
@@ -162,7 +163,7 @@ def run_experiments(
 def check_replicates(replicates: int) -> int:
     """Return a number of replicates that someone may wait for."""
     draws = DRAWS_PER_REPLICATE * sizes.as_float(validation.count("replicates", replicates))
-    sizes.check_work(f"replicates={sizes.amount(replicates)}", draws, "lower replicates")
+    sizes.check_work("replicates", replicates, draws, "lower replicates")
     return replicates
 
 
@@ -170,9 +171,10 @@ def _check_names(experiments: Sequence[Experiment]) -> None:
     names = [each.name for each in experiments]
     for name in names:
         if not name.replace("-", "_").isidentifier() or name == BLOCKS or names.count(name) > 1:
-            raise ValueError(
-                "experiments need names that differ and can name a directory other than "
-                f"{BLOCKS!r}; got {name!r}"
+            raise ArgumentError(
+                "experiments",
+                f"need names that differ and can name a directory other than {BLOCKS!r}",
+                got=name,
             )
 
 

@@ -24,6 +24,7 @@ from urllib.parse import quote
 import numpy as np
 
 from priorwise.core import files
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.experiments.experiment import Arrays, Block, Experiment
 
 DIGITS: Final = 16
@@ -62,8 +63,11 @@ def digest_of(experiment: Experiment, seed: int) -> str:
     """Name what the results of an experiment depend on."""
     constants = json.dumps(dict(experiment.constants()), sort_keys=True)
     if re.search(r" at 0x[0-9a-f]+", constants):
-        wrong = "a memory address, which changes with every run"
-        raise ValueError(f"constants of {experiment.name} hold {wrong}: {constants}")
+        raise ArgumentError(
+            "constants",
+            f"of {experiment.name} hold a memory address, which changes with every run",
+            got=constants,
+        )
     parts = [experiment.name, constants, seed, code_stamp(), _own_source(experiment)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:DIGITS]
 
@@ -105,9 +109,8 @@ class BlockStore:
         arrays = {name: np.asarray(array, order="C") for name, array in finished.arrays.items()}
         for name, array in arrays.items():
             if array.dtype.hasobject or name.startswith("_"):
-                raise TypeError(
-                    "a block returns arrays of numbers or text without a leading underscore; "
-                    f"{name!r} is not one"
+                raise ArgumentTypeError(
+                    name, "must be an array of numbers or text, without a leading underscore"
                 )
         buffer = io.BytesIO()
         extra = {CHECK: np.array(self._check(block, arrays)), SECONDS: np.array(finished.seconds)}

@@ -59,7 +59,7 @@ class ExchangeableBetaPrior(Serializable):
     def for_arms(self, arms: int) -> BetaPrior:
         """Return the prior of a task with this many arms."""
         arms = validation.count("arms", arms)
-        sizes.check_memory(f"arms={sizes.amount(arms)}", 64.0 * sizes.as_float(arms), "lower arms")
+        sizes.check_memory("arms", arms, 64.0 * sizes.as_float(arms), "lower arms")
         return BetaPrior(np.full(arms, self.alpha), np.full(arms, self.beta))
 
     def sample(self, rng: Stream, tasks: int, *, arms: int) -> BanditEnvironment:

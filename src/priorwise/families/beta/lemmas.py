@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from scipy.special import polygamma
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray
 from priorwise.families.beta.prior import BetaPrior
 from priorwise.fitting.design import least_tasks
@@ -108,8 +108,7 @@ def beta_concentration(
     (array([0.282, 0.093]), 0.268)
 
     """
-    if not isinstance(prior, BetaPrior):
-        raise TypeError(f"prior must be a BetaPrior, got {type(prior).__name__}")
+    validation.instance("prior", prior, BetaPrior)
     tasks, n = validation.count("tasks", tasks), validation.count("pulls", pulls, least=2)
     delta, each = validation.share("delta", delta), tasks // prior.arms
     near = math.sqrt(math.log(4.0 * prior.arms / delta) / (2.0 * each)) if each else math.inf
@@ -138,7 +137,7 @@ def _parameters(name: str, value: ArrayLike) -> FloatArray:
     """Check parameters of Beta laws, of any shape."""
     checked = validation.positive(name, validation.numbers(name, value))
     if not np.isfinite(checked).all():
-        raise ValueError(f"{name} must be finite, got {shown(value)}")
+        raise ArgumentError(name, "must be finite", got=value)
     return checked
 
 

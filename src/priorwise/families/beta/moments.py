@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.protocols import for_arms
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.beta.prior import BetaPrior
@@ -303,8 +304,10 @@ def rate(
     arm, each from two sides (see docs/corrections.md).
     """
     if known_mean or known_cov:
-        raise ValueError(
-            "known_mean and known_cov are about a GaussianPrior; a BetaPrior has no such rate"
+        raise ArgumentError(
+            "known_mean",
+            "and known_cov are about a GaussianPrior",
+            cure="a BetaPrior has no such rate",
         )
     a = prior.arms
     return Rate(a**2 * np.log(4 * a / delta) / eps**2, "A^2 log(4 A / delta) / eps^2")

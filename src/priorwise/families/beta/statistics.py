@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.fitting.columns import counts
 from priorwise.fitting.statistics import PerArm
@@ -49,9 +50,10 @@ class BetaStatistics(PerArm):
         s = counts("successes", successes, n.shape, MOST_PULLS)
         if (s > n).any():
             task, arm = np.argwhere(s > n)[0]
-            raise ValueError(
-                f"successes must not exceed pulls, but task {task} has {s[task, arm]:g} of "
-                f"{n[task, arm]:g} on arm {arm}"
+            raise ArgumentError(
+                "successes",
+                f"must not exceed pulls, but task {task} has {s[task, arm]:g} of "
+                f"{n[task, arm]:g} on arm {arm}",
             )
         self._set(successes=s.astype(np.int64), pulls=n.astype(np.int64))
         self._set(names=validation.names(names, n.shape[1]))
@@ -60,8 +62,10 @@ class BetaStatistics(PerArm):
     def addends(cls, rewards: FloatArray) -> dict[str, Any]:
         """Successes and pulls; rewards are 0 or 1."""
         if not np.isin(rewards, (0.0, 1.0)).all():
-            raise ValueError(
-                "rewards must be 0 or 1 for Bernoulli arms; GaussianStatistics takes real rewards"
+            raise ArgumentError(
+                "rewards",
+                "must be 0 or 1 for Bernoulli arms",
+                cure="GaussianStatistics takes real rewards",
             )
         return {"successes": rewards.astype(np.int64), "pulls": 1}
 
@@ -108,28 +112,26 @@ class BetaGroups:
             for name, column in columns.items()
         }
         if len({len(column) for column in checked.values()}) != 1:
-            raise ValueError(
-                "arm, successes, pulls and tasks must have one entry per row, but their lengths "
-                "differ"
-            )
+            raise ArgumentError("arm", "must have as many entries as successes, pulls and tasks")
         if (checked["successes"] > checked["pulls"]).any():
-            raise ValueError("successes must not exceed pulls")
+            raise ArgumentError("successes", "must not exceed pulls")
         order = np.lexsort([checked["successes"], checked["pulls"], checked["arm"]])
         for name, column in checked.items():
             validation.freeze(self, **{name: column[order]})
         if not np.array_equal(np.unique(self.arm), np.arange(self.arm[-1] + 1)):
-            raise ValueError(
-                "each arm from 0 to the largest needs a row; an arm without pulls has successes=0, "
-                "pulls=0"
+            raise ArgumentError(
+                "arm",
+                "must have a row for each arm from 0 to the largest",
+                cure="an arm without pulls has successes=0, pulls=0",
             )
         totals = np.bincount(self.arm, self.tasks)
         if (totals != totals[0]).any():
             wrong = int((totals != totals[0]).argmax())
-            raise ValueError(
-                f"tasks must add up to the same number for each arm, but arm 0 has {totals[0]:g} "
-                f"and arm {wrong} has "
-                f"{totals[wrong]:g}; tasks that did not pull an arm have a row of it with "
-                "successes=0, pulls=0"
+            raise ArgumentError(
+                "tasks",
+                f"must add up to the same number for each arm, but arm 0 has {totals[0]:g} and "
+                f"arm {wrong} has {totals[wrong]:g}",
+                cure=("tasks that did not pull an arm have a row of it with successes=0, pulls=0"),
             )
 
     @property
@@ -156,7 +158,7 @@ class BetaGroups:
         if not isinstance(other, BetaGroups):
             return NotImplemented
         if self.arms != other.arms:
-            raise ValueError(f"cannot merge {self.arms} arms with {other.arms}")
+            raise ArgumentError("other", f"must have {self.arms} arms to be merged", got=other.arms)
         mine, theirs = ((each.arm, each.pulls, each.successes) for each in (self, other))
         rows = np.concatenate([mine, theirs], axis=1)
         distinct, place = np.unique(rows, axis=1, return_inverse=True)

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Final, final
 
 import numpy as np
 
-from priorwise.core import argument_checks
-from priorwise.core.errors import shown
+from priorwise.core import argument_checks, validation
+from priorwise.core.errors import ArgumentError
 from priorwise.families.featured.prior import FeaturedPrior
 from priorwise.families.featured.statistics import FeaturedStatistics
 from priorwise.families.featured.uncertainty import FeaturedUncertainty
@@ -48,14 +48,13 @@ class FeaturedMarginalLikelihood:
 
     def fit(self, data: Any, *, start: Any = None) -> PriorFit:
         """Fit :class:`FeaturedStatistics`; ``start`` is a fit or prior to begin from."""
-        if not isinstance(data, FeaturedStatistics):
-            raise TypeError(f"data must be FeaturedStatistics, got {type(data).__name__}")
+        validation.instance("data", data, FeaturedStatistics, "FeaturedStatistics")
         first = start.prior if isinstance(start, PriorFit) else start
         effects = None
         if first is not None:
             if not isinstance(first, FeaturedPrior) or first.features != data.features:
-                raise ValueError(
-                    f"start must be a fit or prior with the same features, got {shown(first)}"
+                raise ArgumentError(
+                    "start", "must be a fit or prior with the same features", got=first
                 )
             effects, first = first.slopes * data.features.scale, first.base
         begin = self.estimator.fit(data.seen).prior if first is None else first

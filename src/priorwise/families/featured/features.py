@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, shown
 from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray
 
@@ -71,13 +71,19 @@ class TaskFeatures(Serializable):
             for each in _list("words", words)
         )
         if not called or len(set(called)) < len(called) or len(known) != len(called):
-            raise ValueError("names must differ, and words must have an entry for each of them")
+            raise ArgumentError(
+                "names", "must differ, and words must have an entry for each of them"
+            )
         if any(each is not None and len(set(each)) < max(len(each), 2) for each in known):
-            raise ValueError("words of a feature must be None, or two or more different words")
+            raise ArgumentError(
+                "words", "of a feature must be None, or two or more different words"
+            )
         size = sum(1 if each is None else len(each) - 1 for each in known)
         middle, spread = validation.vector("centre", centre), validation.vector("scale", scale)
         if middle.size != size or spread.size != size:
-            raise ValueError(f"centre and scale must have {size} numbers each, as the features do")
+            raise ArgumentError(
+                "centre", f"and scale must have {size} numbers each, as the features do"
+            )
         validation.positive("scale", spread)
         validation.freeze(self, names=called, words=known, centre=middle, scale=spread)
 
@@ -101,9 +107,10 @@ class TaskFeatures(Serializable):
                 if np.ptp(numbers) == 0.0:
                     _constant(name, f"{numbers[0]:g}")
                 if scale[-1] < SMALLEST:
-                    raise ValueError(
-                        f"task_features: the column {name!r} differs by less than {SMALLEST:g} "
-                        "between tasks, too little to compute with; write it in another unit"
+                    raise ArgumentError(
+                        "task_features",
+                        f"must differ by {SMALLEST:g} or more between tasks in the column {name!r}",
+                        cure="write it in another unit",
                     )
             else:
                 if len(own) == 1:
@@ -117,9 +124,11 @@ class TaskFeatures(Serializable):
     def _check_rank(self, x: FloatArray) -> None:
         labels, tasks = self.labels, len(x)
         if len(labels) + 1 >= tasks:
-            raise ValueError(
-                f"task_features: {tasks:,} tasks cannot tell the effects of {len(labels)} features "
-                "(words count once for each but one); leave some out"
+            raise ArgumentError(
+                "task_features",
+                f"are too many to tell their effects: {len(labels)} (words count once for each "
+                f"but one) for {tasks:,} tasks",
+                cure="leave some out",
             )
         z = np.hstack([np.ones((tasks, 1)), self.standard(x)])
         own = np.abs(np.diag(np.linalg.qr(z, mode="r")))
@@ -127,9 +136,10 @@ class TaskFeatures(Serializable):
             weights = np.linalg.lstsq(z[:, :place], z[:, place])[0][1:]
             others = [labels[i] for i in np.flatnonzero(np.abs(weights) > 1e-6)]
             told = " and ".join(map(repr, others[:SHOWN])) or "others"
-            raise ValueError(
-                f"task_features: {labels[place - 1]!r} follows from {told}, so that their effects "
-                "cannot be told apart; leave one out"
+            raise ArgumentError(
+                "task_features",
+                f"must not follow from others, but {labels[place - 1]!r} follows from {told}",
+                cure="leave one out",
             )
 
     @property
@@ -155,9 +165,10 @@ class TaskFeatures(Serializable):
         for (name, each), own in zip(columns.items(), self.words, strict=True):
             values = np.asarray(each)
             if values.ndim > 1 or values.size not in (1, tasks) or not values.size:
-                raise ValueError(
-                    f"features[{name!r}] must be one value or one for each of {tasks:,} tasks, got "
-                    f"shape {values.shape}"
+                raise ArgumentError(
+                    f"features[{name!r}]",
+                    f"must be one value or one for each of {tasks:,} tasks",
+                    got=values.shape,
                 )
             read = _numbers(name, values) if own is None else _places(name, values, own)
             parts.append(np.broadcast_to(read, (tasks, read.shape[1])))
@@ -175,7 +186,7 @@ class TaskFeatures(Serializable):
 
 def _list(name: str, value: Any) -> Sequence[Any]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise TypeError(f"{name} must be a list, got {shown(value)}")
+        raise ArgumentTypeError(name, "must be a list", got=value)
     return value
 
 
@@ -183,17 +194,23 @@ def _columns(given: Any, names: Sequence[str]) -> dict[str, Any]:
     """Return the features by name, from a mapping or a frame."""
     wanted = ", ".join(map(repr, names))
     if not isinstance(given, Mapping) and not hasattr(given, "columns"):
-        raise TypeError(
-            f"features must map {wanted} to their values, or be a frame with these columns, got "
-            f"{shown(given)}"
+        raise ArgumentTypeError(
+            "features",
+            f"must map {wanted} to their values, or be a frame with these columns",
+            got=given,
         )
     there = list(given if isinstance(given, Mapping) else given.columns)
     lacking = [name for name in names if name not in there]
     if lacking:
-        raise ValueError(f"features: {lacking[0]!r} is missing; the prior depends on {wanted}")
+        raise ArgumentError(
+            "features",
+            f"must have all that the prior depends on, {wanted}, but {lacking[0]!r} is missing",
+        )
     odd = [name for name in there if name not in names]
     if odd and isinstance(given, Mapping):
-        raise ValueError(f"features: the prior does not depend on {shown(odd[0])}, but on {wanted}")
+        raise ArgumentError(
+            "features", f"must be {wanted}, on which the prior depends, without {shown(odd[0])}"
+        )
     return {name: given[name] for name in names}
 
 
@@ -203,8 +220,11 @@ def _numbers(name: str, values: NDArray[Any]) -> FloatArray:
     except (TypeError, ValueError):
         read = np.array([[np.nan]])
     if not np.isfinite(read).all():
-        wrong = shown(values.ravel()[int(np.argmin(np.isfinite(read)))])
-        raise ValueError(f"features[{name!r}] must be a finite number, got {wrong}")
+        raise ArgumentError(
+            f"features[{name!r}]",
+            "must be a finite number",
+            got=values.ravel()[int(np.argmin(np.isfinite(read)))],
+        )
     return read
 
 
@@ -213,9 +233,10 @@ def _places(name: str, values: NDArray[Any], words: tuple[str, ...]) -> FloatArr
     for row, each in enumerate(values.ravel().tolist()):
         if each not in words:
             known = ", ".join(map(repr, words[:SHOWN])) + (", ..." if len(words) > SHOWN else "")
-            raise ValueError(
-                f"features[{name!r}] must be one of the words that tasks of the log have, {known}; "
-                f"got {shown(each)}"
+            raise ArgumentError(
+                f"features[{name!r}]",
+                f"must be one of the words that tasks of the log have, {known}",
+                got=each,
             )
         found[row, words.index(each)] = 1.0
     return found[:, 1:]
@@ -233,15 +254,16 @@ def _words(name: str, values: NDArray[Any], tasks: Any) -> tuple[str, ...] | Non
     if any(numbers) and all(a or b for a, b in zip(numbers, absent, strict=True)):
         word = words[absent.index(True)]
         row = int(np.argmax(values.astype(str) == word))
-        raise ValueError(
-            f"task_features: the task {shown(str(tasks[row]))} has "
-            f"{shown(str(word))} in the column {name!r}, where others have numbers; a "
-            "task needs all its features"
+        raise ArgumentError(
+            "task_features",
+            f"must be numbers in the column {name!r}, also in {shown(str(tasks[row]))}",
+            got=str(word),
         )
     if len(words) > MOST_WORDS:
-        raise ValueError(
-            f"task_features: the column {name!r} has {len(words):,} different words, and at most "
-            f"{MOST_WORDS} are taken; gather the rare ones, or leave it out"
+        raise ArgumentError(
+            "task_features",
+            f"has {len(words):,} different words in the column {name!r}, of at most {MOST_WORDS}",
+            cure="gather the rare ones, or leave it out",
         )
     order = np.argsort(-counts, kind="stable")
     return tuple(str(each) for each in words[order])
@@ -255,7 +277,8 @@ def _is_number(text: str) -> bool:
 
 
 def _constant(name: str, value: str) -> None:
-    raise ValueError(
-        f"task_features: the column {name!r} is {value} in every task, so that nothing tells its "
-        "effect; leave it out"
+    raise ArgumentError(
+        "task_features",
+        f"has no effect to learn: the column {name!r} is {value} in every task",
+        cure="leave it out",
     )

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, NoReturn, final
 import numpy as np
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, MissingCapability
 from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray
 from priorwise.families.featured.features import TaskFeatures
@@ -58,27 +58,27 @@ class FeaturedPrior(Serializable):
     def __init__(self, base: Any, effects: Any, features: TaskFeatures) -> None:
         """Check and freeze."""
         argument_checks.prior("base", base)
-        if not isinstance(features, TaskFeatures):
-            raise TypeError(f"features must be TaskFeatures, got {shown(features)}")
+        validation.instance("features", features, TaskFeatures, "TaskFeatures")
         ask(base, "featured", "FeaturedPrior", "base")
         labels = features.labels
         if isinstance(effects, Mapping):
             if set(effects) != set(labels):
-                raise ValueError(f"effects must be those of {', '.join(map(repr, labels))}")
+                raise ArgumentError("effects", f"must be those of {', '.join(map(repr, labels))}")
             effects = [effects[label] for label in labels]
         if isinstance(effects, str) or not hasattr(effects, "__len__"):
-            raise TypeError(f"effects must be a list, got {shown(effects)}")
+            raise ArgumentTypeError("effects", "must be a list", got=effects)
         if len(effects) != len(labels):
-            raise ValueError(
-                f"effects must be {len(labels)}, as the features are, not {len(effects)}"
+            raise ArgumentError(
+                "effects", f"must be {len(labels)}, as the features are, not {len(effects)}"
             )
         shape, made = np.shape(base.mean), {}
         for label, each in zip(labels, effects, strict=True):
             value = validation.numbers(f"effects[{label!r}]", each)
             if value.shape != shape or not np.isfinite(value).all():
-                raise ValueError(
-                    f"effects[{label!r}] must be finite, of the shape of the base's mean, {shape}, "
-                    f"got {shown(each)}"
+                raise ArgumentError(
+                    f"effects[{label!r}]",
+                    f"must be finite, of the shape of the base's mean, {shape}",
+                    got=each,
                 )
             value.setflags(write=False)
             made[label] = value
@@ -122,7 +122,9 @@ class FeaturedPrior(Serializable):
         if features is not None:
             x, single = self.features.rows(features)
         if not single:
-            raise ValueError("features must be those of one task; prior.for_features takes many")
+            raise ArgumentError(
+                "features", "must be those of one task", cure="prior.for_features takes many"
+            )
         errors = {
             name.removeprefix("base."): each
             for name, each in fit.std_errors.items()
@@ -164,10 +166,10 @@ class FeaturedPrior(Serializable):
         return told
 
     def _refuse(self) -> NoReturn:
-        names = ", ".join(map(repr, self.features.names))
-        raise TypeError(
-            f"this prior depends on features of the task (task_features {names}): say which with "
-            "for_features({...}), of the prior or of the fit"
+        raise MissingCapability(
+            "prior",
+            f"depends on task_features {', '.join(map(repr, self.features.names))}",
+            cure="say which with for_features({...}), of the prior or of the fit",
         )
 
     @property

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.types import FloatArray
 from priorwise.families.featured.features import TaskFeatures
 from priorwise.families.featured.prior import FeaturedPrior
@@ -34,12 +35,15 @@ class FeaturedStatistics(PerTask):
     def __post_init__(self) -> None:
         """Check and freeze."""
         if not isinstance(self.seen, PerTask) or not isinstance(self.features, TaskFeatures):
-            raise TypeError("seen must be statistics of tasks, and features TaskFeatures")
+            raise ArgumentTypeError(
+                "seen", "must be statistics of tasks, and features TaskFeatures"
+            )
         x = validation.matrix("x", self.x)
         if x.shape != (self.seen.tasks, len(self.features.labels)):
-            raise ValueError(
-                f"x must be (task, number), {(self.seen.tasks, len(self.features.labels))}, got "
-                f"{x.shape}"
+            raise ArgumentError(
+                "x",
+                f"must be (task, number), {(self.seen.tasks, len(self.features.labels))}",
+                got=x.shape,
             )
         self._set(x=x)
 
@@ -73,7 +77,7 @@ class FeaturedStatistics(PerTask):
         if type(other) is not type(self):
             return NotImplemented
         if self.features != other.features:
-            raise ValueError("cannot join tasks whose features are read differently")
+            raise ArgumentError("other", "must read features as these tasks do")
         return type(self)(self.seen + other.seen, np.vstack([self.x, other.x]), self.features)
 
 

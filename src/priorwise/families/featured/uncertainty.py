@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.types import FloatArray
 from priorwise.families.featured.prior import FeaturedPrior
 from priorwise.fitting.fits import Uncertainty, named
@@ -44,7 +44,7 @@ class FeaturedUncertainty(Uncertainty):
     def __init__(self, law: Any, covariance: ArrayLike, slope: ArrayLike) -> None:
         """Check and freeze the law."""
         if not isinstance(law, Uncertainty) or not hasattr(law, "moved"):
-            raise TypeError(f"law must be that of a base's fit, got {shown(law)}")
+            raise ArgumentTypeError("law", "must be that of a base's fit", got=law)
         moves = validation.matrix("slope", slope)
         spread = validation.covariance("covariance", covariance, moves.shape[1])
         validation.freeze(self, law=law, covariance=spread, slope=moves)
@@ -53,8 +53,8 @@ class FeaturedUncertainty(Uncertainty):
         """Draw the effects, then a base."""
         fitted = prior.slopes
         if fitted.size != len(self.covariance):
-            raise ValueError(
-                f"covariance must be of {fitted.size} effects, is {len(self.covariance)}"
+            raise ArgumentError(
+                "covariance", f"must be of {fitted.size} effects, is {len(self.covariance)}"
             )
         off = rng.standard_normal((n, fitted.size)) @ validation.square_root(self.covariance).T
         names, drawn = getattr(prior.base, "names", None), []
@@ -90,10 +90,12 @@ class AtFeatures(Uncertainty):
     def __init__(self, around: FeaturedPrior, law: Any, x: ArrayLike) -> None:
         """Check and freeze the law."""
         if not isinstance(around, FeaturedPrior) or not isinstance(law, FeaturedUncertainty):
-            raise TypeError("around must be a FeaturedPrior, and law its uncertainty")
+            raise ArgumentTypeError("around", "must be a FeaturedPrior, and law its uncertainty")
         row = validation.vector("x", x)
         if row.size != len(around.features.labels):
-            raise ValueError(f"x must have {len(around.features.labels)} numbers, got {row.size}")
+            raise ArgumentError(
+                "x", f"must have {len(around.features.labels)} numbers", got=row.size
+            )
         validation.freeze(self, around=around, law=law, x=row)
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:

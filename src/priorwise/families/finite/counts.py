@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray
 from priorwise.families.finite.prior import FinitePrior
 from priorwise.families.finite.statistics import FiniteStatistics, check_candidates, finite
@@ -66,9 +67,8 @@ class FiniteCounts:
         if self.smoothing is not None:
             validation.not_negative("smoothing", self.smoothing)
         if not 0.5 < validation.number("level", self.level) <= 1.0:
-            raise ValueError(
-                "level must lie in (0.5, 1], so that one task at most reaches it, got "
-                f"{self.level:g}"
+            raise ArgumentError(
+                "level", "must lie in (0.5, 1], so that one task at most reaches it", got=self.level
             )
 
     def for_tasks(self, known: KnownTasks) -> "FiniteCounts":
@@ -144,7 +144,7 @@ class DirichletUncertainty(Uncertainty):
         """Check and freeze the weights."""
         checked = validation.vector("weights", weights)
         if (checked < 0.0).any() or not checked.any():
-            raise ValueError("weights must not be negative, and not all 0")
+            raise ArgumentError("weights", "must not be negative, and not all 0")
         validation.freeze(self, weights=checked)
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:

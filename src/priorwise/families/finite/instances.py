@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.families.finite.prior import SAME_REWARD, FinitePrior
 
 MOST_ENTRIES: Final = 1 << 25  # of a table of means
@@ -40,14 +41,16 @@ def noiseless_instance(arms: int, eps: float, delta: float) -> Instance:
     arms, eps = validation.count("arms", arms, least=2), validation.share("eps", eps)
     delta = validation.share("delta", delta, 0.5)
     if 2 * arms * (arms + 1) > MOST_ENTRIES:
-        raise ValueError(
-            f"arms must be fewer: the table of means would have {2 * arms * (arms + 1)} entries; "
-            "use lower_bound_gap"
+        raise ArgumentError(
+            "arms",
+            f"must be fewer: the table of means would have {2 * arms * (arms + 1)} entries",
+            cure="use lower_bound_gap",
         )
     if delta / (2 * arms) <= 10 * SAME_REWARD:
-        raise ValueError(
-            f"delta must be larger with {arms} arms: the last arm's rewards differ by delta / (2 "
-            "N), and must not tie"
+        raise ArgumentError(
+            "delta",
+            f"must be larger with {arms} arms",
+            cure="the last arm's rewards differ by delta / (2 N), and must not tie",
         )
     means = np.full((2, arms, arms + 1), delta)  # b, a, arm
     means[:, np.arange(arms), np.arange(arms)] = 1.0 - delta

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import serial, validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray
 from priorwise.families.finite.prior import FinitePrior
@@ -42,9 +43,9 @@ class FiniteStatistics(PerTask):
         excluded = np.isneginf(values)
         checked = table("log_likelihood", np.where(excluded, 0.0, values), (None, None))
         if candidates is not None and finite(candidates).support != checked.shape[1]:
-            raise ValueError(
-                f"log_likelihood has {checked.shape[1]} candidates, but candidates has "
-                f"{candidates.support}"
+            raise ArgumentError(
+                "log_likelihood",
+                f"has {checked.shape[1]} candidates, but candidates has {candidates.support}",
             )
         self._set(log_likelihood=np.where(excluded, -np.inf, checked), candidates=candidates)
 
@@ -98,9 +99,10 @@ class FiniteStatistics(PerTask):
 
     def _check(self, *, candidates: Any = None, **known: Any) -> None:
         if self.support != candidates.support:
-            raise ValueError(
-                f"the statistics have {self.support} candidates, but this estimator has "
-                f"{candidates.support}"
+            raise ArgumentError(
+                "statistics",
+                f"must have the {candidates.support} candidates of the estimator",
+                got=self.support,
             )
         self.check_about(candidates)
 
@@ -112,16 +114,18 @@ class FiniteStatistics(PerTask):
         alike = mine.noise == prior.noise and np.array_equal(mine.means, prior.means)
         ours, theirs = (np.array(each.noise_var, float) for each in (mine, prior))
         if not (alike and np.array_equal(ours, theirs, equal_nan=True)):
-            raise ValueError(
-                "the statistics are likelihoods of other candidates: their means or noise differ "
-                "from those of the prior; read the tasks with this prior"
+            raise ArgumentError(
+                "statistics",
+                "must be likelihoods of the prior's candidates, with their means and noise",
+                cure="read the tasks with this prior",
             )
 
     def _add(self, columns: dict[str, Any], pulls: Pulls) -> None:
         if self.candidates is None:
-            raise ValueError(
-                "these statistics do not know their candidates, and so cannot take in pulls: pass "
-                "candidates=..., the finite prior whose support they are about"
+            raise ArgumentError(
+                "candidates",
+                "are missing: these statistics cannot take in pulls without",
+                cure="pass the finite prior whose support they are about",
             )
         pulls.check(self.candidates.arms)
         density = self.candidates.log_density(pulls.actions, pulls.rewards)
@@ -132,7 +136,9 @@ class FiniteStatistics(PerTask):
         probabilities.
         """
         if mine is not None and yours is not None and mine.replaced(probs=yours.probs) != yours:
-            raise ValueError("candidates must agree, but have other means, noise or names there")
+            raise ArgumentError(
+                "candidates", "must agree, but have other means, noise or names there"
+            )
         return yours if mine is None else mine
 
     def _fields(self) -> dict[str, Any]:
@@ -147,11 +153,9 @@ class FiniteStatistics(PerTask):
 
 def finite(candidates: Any) -> FinitePrior:
     """Refuse what is no finite prior."""
-    if not isinstance(candidates, FinitePrior):
-        raise TypeError(
-            "candidates must be a FinitePrior, whose support and noise are used, got "
-            f"{type(candidates).__name__}"
-        )
+    validation.instance(
+        "candidates", candidates, FinitePrior, "a FinitePrior, whose support and noise are used"
+    )
     return candidates
 
 
@@ -166,14 +170,16 @@ def check_candidates(estimator: Any, candidates: FinitePrior, known: KnownTasks)
     if candidates.noise_var is not None:
         known.noise_for(estimator, candidates.noise_var, one_for_all=False)
     elif known.noise_var is not None:
-        raise TypeError(
-            f"{name} has candidates with noise={candidates.noise!r}, but rewards of a "
-            f"{known.family} are normal: take an estimator "
-            "for that prior, or candidates with noise='gaussian'"
+        raise ArgumentTypeError(
+            name,
+            f"has candidates with noise={candidates.noise!r}, but rewards of a {known.family} "
+            "are normal",
+            cure="take an estimator for that prior, or candidates with noise='gaussian'",
         )
     means = getattr(known.start, "means", candidates.means)
     if not np.array_equal(means, candidates.means):
-        raise ValueError(
-            f"{name} has other candidates than the prior that the learner starts from: give both "
-            "the same means"
+        raise ArgumentError(
+            name,
+            "has other candidates than the prior that the learner starts from",
+            cure="give both the same means",
         )

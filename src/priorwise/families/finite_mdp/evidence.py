@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray
 from priorwise.families.finite_mdp.prior import FiniteMdpPrior
 
@@ -17,8 +18,8 @@ def likelihood_of(prior: FiniteMdpPrior, statistics: Any) -> FloatArray:
     from scipy.special import xlog1py, xlogy
 
     if statistics.states != prior.states:
-        raise ValueError(
-            f"the prior has {prior.states} states, but the statistics have {statistics.states}"
+        raise ArgumentError(
+            "statistics", f"must have the {prior.states} states of the prior", got=statistics.states
         )
     tasks = statistics.tasks
     total = np.zeros((tasks, prior.support))

@@ -15,6 +15,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks, sizes
+from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Array, Choice, Count, Names, Probabilities, arrays, words
 from priorwise.core.protocols import Signal
 from priorwise.core.rewards import BernoulliRewards, NoiselessRewards, RewardLaw
@@ -145,7 +146,8 @@ class FiniteMdpPrior(Serializable):
         """
         plans = self._plans
         sizes.check_memory(
-            f"a plan of {sizes.amount(steps)} steps",
+            "horizon",
+            f"{sizes.amount(steps)} planned steps",
             8.0 * self.rewards.size * sizes.as_float(steps),
             "lower the horizon, or set round_steps",
         )
@@ -186,8 +188,8 @@ class FiniteMdpPrior(Serializable):
         """
         for other in others:
             if other.contexts != self.contexts:
-                raise ValueError(
-                    "the priors differ in states, start or round_steps; give both the same"
+                raise ArgumentError(
+                    "q", "must have the states, start and round_steps of the other prior"
                 )
         every = (self, *others)
         return self.replaced(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 
 from priorwise.core import argument_checks
+from priorwise.core.errors import ArgumentError
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
@@ -155,7 +156,7 @@ class FinitePomdpBelief(PlannedCandidates):
         if (wrong := (observed == NOTHING) != silent).any():
             task = int(np.argmax(wrong))
             needs = f"{NOTHING} at the end of a round" if silent[task] else "an observation"
-            raise ValueError(f"after must be {needs}, got {observed[task]} in task {task}")
+            raise ArgumentError("after", f"must be {needs} (task {task})", got=observed[task])
         return self._given(seen, actions, rewards, observed)
 
     def _given(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.streams import WorldStreams
 from priorwise.core.types import BoolArray, FloatArray, IntArray
@@ -55,15 +56,17 @@ class Sights:
         """Return what a signal shows, ``(task,)``: an observation, or -1 for nothing."""
         array = np.asarray(signal)
         if array.shape != (tasks,) or array.dtype.kind not in "iu":
-            raise ValueError(
-                f"{name} must be the observation of each task, integers ({tasks},), got "
-                f"{'None' if signal is None else f'{array.dtype} of shape {array.shape}'}"
+            raise ArgumentError(
+                name,
+                f"must be the observation of each task, integers ({tasks},)",
+                got="None" if signal is None else f"{array.dtype} of shape {array.shape}",
             )
         if array.size and not NOTHING <= array.min() <= array.max() < self.observations:
             wrong = array.min() if array.min() < NOTHING else array.max()
-            raise ValueError(
-                f"{name} must be observations 0..{self.observations - 1}, or {NOTHING} for none, "
-                f"got {wrong}"
+            raise ArgumentError(
+                name,
+                f"must be observations 0..{self.observations - 1}, or {NOTHING} for none",
+                got=wrong,
             )
         return array.astype(np.int64, copy=False)
 
@@ -144,9 +147,11 @@ class DrawnPomdps:
         arm)``.
         """
         if np.any(seen.step != self.step):
-            raise TypeError(
-                "drawn POMDPs serve one step, because they know the belief about the hidden state "
-                "at that step only: use ThompsonSampling or EnvironmentSampling, which draw anew"
+            raise ArgumentTypeError(
+                "drawn",
+                "POMDPs serve one step, because they know the belief about the hidden state at "
+                "that step only",
+                cure="use ThompsonSampling or EnvironmentSampling, which draw anew",
             )
         every = self.belief.point_values(seen)
         return np.take_along_axis(every, self.points[:, :, None], axis=1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.types import FloatArray
 from priorwise.families.finite_pomdp.planning import (
@@ -167,9 +168,10 @@ def _followed(
             now = float(belief @ model.rewards[:, arm])
             nodes.append(Node(step, belief, arms[arm], as_good, now, tuple(branches)))
         if len(nodes) + len(then) > MOST_BELIEFS:
-            raise ValueError(
-                f"horizon must be shorter: the plan reaches more than {MOST_BELIEFS:,} beliefs "
-                f"after {step} steps"
+            raise ArgumentError(
+                "horizon",
+                "must be shorter",
+                cure=f"the plan reaches more than {MOST_BELIEFS:,} beliefs after {step} steps",
             )
         first += len(beliefs)
         beliefs = np.array(then)

@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 from priorwise.core import sizes
+from priorwise.core.errors import ArgumentError
 from priorwise.families.finite_pomdp.planning import MOST_BELIEFS, Policy, exact_plan, qmdp_plan
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def planned(alike: Alike, steps: int) -> list[Policy]:
     """Plan every candidate of a prior."""
     prior = alike.prior
     sizes.check_memory(
-        f"a plan of {sizes.amount(steps)} steps",
+        "horizon",
+        f"{sizes.amount(steps)} planned steps",
         16.0 * prior.rewards.size * sizes.as_float(steps),
         "lower the horizon, or set round_steps",
     )
@@ -53,9 +55,10 @@ def planned(alike: Alike, steps: int) -> list[Policy]:
     if len(found) == prior.support:
         return found
     if prior.planner == "exact":
-        raise ValueError(
-            f"planner='exact' is for shorter rounds: plans of {steps} steps for {prior.support} "
-            f"candidates reach more than {MOST_BELIEFS:,} beliefs about the state; take "
-            "planner='qmdp' or 'auto', or lower the horizon or round_steps"
+        raise ArgumentError(
+            "planner",
+            f"cannot be 'exact' for rounds this long: plans of {steps} steps for "
+            f"{prior.support} candidates reach more than {MOST_BELIEFS:,} beliefs",
+            cure="take 'qmdp' or 'auto', or lower the horizon or round_steps",
         )
     return [qmdp_plan(model, steps) for model in prior.models]

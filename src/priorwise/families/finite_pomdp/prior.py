@@ -15,6 +15,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import (
     Array,
     Choice,
@@ -212,7 +213,7 @@ class FinitePomdpPrior(Serializable):
         steps = validation.count("horizon", horizon)
         which = validation.count("candidate", candidate, least=0)
         if which >= self.support:
-            raise ValueError(f"candidate must be one of 0..{self.support - 1}, got {which}")
+            raise ArgumentError("candidate", f"must be one of 0..{self.support - 1}", got=which)
         return plan_of(self, min(steps, self.round_steps or steps), which)
 
     @property
@@ -227,8 +228,8 @@ class FinitePomdpPrior(Serializable):
         """
         for other in others:
             if other.contexts != self.contexts or other.states != self.states:
-                raise ValueError(
-                    "the priors differ in states, observations or round_steps; give both the same"
+                raise ArgumentError(
+                    "q", "must have the states, observations and round_steps of the other prior"
                 )
         every = (self, *others)
         names = ("transitions", "observations", "rewards", "start")

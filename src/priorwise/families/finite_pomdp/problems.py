@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.types import FloatArray
 from priorwise.families.finite_pomdp.planner import Planner
 from priorwise.families.finite_pomdp.prior import FinitePomdpPrior
@@ -55,7 +55,7 @@ def tiger(
     ears = np.atleast_1d(validation.numbers("accuracy", accuracy))
     ears = validation.vector("accuracy", ears)
     if ears.min() < 0.0 or ears.max() > 1.0:
-        raise ValueError(f"accuracy must lie in [0, 1], got {ears.min():g} to {ears.max():g}")
+        raise ArgumentError("accuracy", "must lie in [0, 1]", got=(ears.min(), ears.max()))
     moves = np.full((2, 3, 2), 0.5)
     moves[:, LISTEN] = np.eye(2)
     heard = np.full((len(ears), 2, 3, 2), 0.5)
@@ -156,11 +156,11 @@ def _weights(probs: ArrayLike | None, count: int) -> FloatArray:
 
 def _cells(maps: Sequence[str]) -> list[str]:
     if isinstance(maps, str) or not isinstance(maps, Sequence) or not len(maps):
-        raise TypeError(f"maps must be a list of maps such as ['|..G', 'G..|'], got {shown(maps)}")
+        raise ArgumentTypeError("maps", "must be a list of maps such as ['|..G', 'G..|']", got=maps)
     rows = [validation.word("a map in maps", each) for each in maps]
     for row in rows:
         if len(row) != len(rows[0]):
-            raise ValueError(f"maps must have one length, got {rows[0]!r} and {row!r}")
+            raise ArgumentError("maps", "must have one length", got=(rows[0], row))
         if set(row) - set(".|G"):
-            raise ValueError(f"maps must be made of '.', '|' and 'G', got {shown(row)}")
+            raise ArgumentError("maps", "must be made of '.', '|' and 'G'", got=row)
     return rows

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, Self, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray, IntArray, UIntArray
 from priorwise.fitting.columns import counts, table, zero_where_unpulled
 
 if TYPE_CHECKING:
     from priorwise.families.gaussian.statistics import GaussianStatistics
 
-NO_SQUARES: Final = (
-    "the noise cannot be estimated without squares: give sums of squared rewards, or pass "
-    "noise_var=..."
-)
+NO_SQUARES: Final = ("squares", "are missing, as noise_var is, which is estimated from them")
 
 
 @final
@@ -61,13 +59,14 @@ class GaussianGroups:
             q = zero_where_unpulled("squares", table("squares", q, n.shape), n)
         gap = np.abs(p - p.transpose(0, 2, 1)).max()
         if gap > 1e-8 * np.abs(p).max():
-            raise ValueError(
-                f"products must be symmetric in each group, but entries differ by up to {gap:g}"
+            raise ArgumentError(
+                "products", f"must be symmetric in each group, but entries differ by up to {gap:g}"
             )
         if np.any(t[:, None] * np.einsum("gaa->ga", p) < s * s * (1.0 - 1e-9) - 1e-300):
-            raise ValueError(
-                "products must be at least sums sums' / tasks; pass sums over tasks of s s', s the "
-                "reward sums of a task"
+            raise ArgumentError(
+                "products",
+                "must be at least sums sums' / tasks",
+                cure="pass sums over tasks of s s', s the reward sums of a task",
             )
         self._set({"tasks": t, "sums": s, "products": p, "squares": q}, n, None)
 
@@ -132,11 +131,12 @@ class GaussianGroups:
         if not isinstance(other, GaussianGroups):
             return NotImplemented
         if self.arms != other.arms:
-            raise ValueError(f"cannot merge {self.arms} arms with {other.arms}")
+            raise ArgumentError("other", f"must have {self.arms} arms to be merged", got=other.arms)
         if (self.squares is None) != (other.squares is None):
-            raise ValueError(
-                "cannot merge: one of the two has squares and the other has not; leave them out of "
-                "both"
+            raise ArgumentError(
+                "other",
+                "must have squares if these groups have, and only then",
+                cure="leave them out of both",
             )
         names = ["tasks", "sums", "products", "pulls"] + ["squares"] * (self.squares is not None)
         joined = {
@@ -153,7 +153,7 @@ class GaussianGroups:
 def squares_of(data: Any) -> FloatArray:
     """Sums of squared rewards, which are needed to estimate the noise."""
     if data.squares is None:
-        raise ValueError(NO_SQUARES)
+        raise ArgumentError(*NO_SQUARES)
     return np.asarray(data.squares)
 
 
@@ -162,18 +162,18 @@ def check_unit(unit: float | None, noise: FloatArray, holder: str) -> None:
     precision.
     """
     if unit is not None and not np.allclose(noise, unit, rtol=1e-9, atol=0.0):
-        raise ValueError(
-            f"the estimates were given with noise_var={unit:g}, but {holder} holds "
-            f"{np.unique(noise).tolist()}: give both the same"
+        raise ArgumentError(
+            "noise_var",
+            f"must be that of the estimates, {unit:g}, in {holder}",
+            got=np.unique(noise).tolist(),
         )
 
 
 def joint_unit(one: float | None, other: float | None) -> float | None:
     """Unit of precision of both together; numbers of pulls take any."""
     if one is not None and other is not None and one != other:
-        raise ValueError(
-            f"cannot join estimates given with noise_var={one:g} and with noise_var={other:g}; "
-            "give both the same one"
+        raise ArgumentError(
+            "noise_var", "must be the same for estimates that are joined", got=(one, other)
         )
     return other if one is None else one
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.groups import GaussianGroups
 from priorwise.families.gaussian.moment_variants import READERS, Setup, rows_of, second_moments
@@ -113,14 +114,14 @@ class GaussianMoments(MomentEstimator):
         if self.noise_var is not None:
             noise_variances(self.noise_var)
         if (self.mean is not None) != (self.variant == "known-mean"):
-            raise ValueError(
-                "variant='known-mean' needs mean=..., the known prior mean; the others estimate it "
-                "and take none"
+            raise ArgumentError(
+                "mean", "is the known prior mean for variant='known-mean', and only for it"
             )
         if self.cov is not None and self.variant != "no-cov":
-            raise ValueError(
-                "cov is the covariance that variant='no-cov' assumes; the others estimate it and "
-                "take none"
+            raise ArgumentError(
+                "cov",
+                "is the covariance that variant='no-cov' assumes",
+                cure="the others estimate it and take none",
             )
         if self.arms is not None:
             validation.count("arms", self.arms)
@@ -173,21 +174,26 @@ class GaussianMoments(MomentEstimator):
 
     def _check(self, data: GaussianStatistics | GaussianGroups) -> None:
         if not len(data):
-            raise ValueError("data holds no task; a fit needs at least one")
+            raise ArgumentError("data", "holds no task", cure="a fit needs at least one")
         if not data.counted:
-            raise ValueError(
-                "moments need numbers of pulls, but these statistics hold estimates: use "
-                "GaussianMarginalLikelihood"
+            raise ArgumentError(
+                "moments",
+                "need numbers of pulls, but these statistics hold estimates",
+                cure="use GaussianMarginalLikelihood",
             )
         if data.squares is None and self.variant != "no-cov":
-            raise ValueError(
-                f"variant={self.variant!r} needs the sums of squared rewards: pass squares=... to "
-                "the statistics"
+            raise ArgumentError(
+                "variant",
+                "needs the sums of squared rewards",
+                got=self.variant,
+                cure="pass squares=... to the statistics",
             )
         if isinstance(data, GaussianGroups) and self.variant == "difference":
-            raise ValueError(
-                "variant='difference' compares consecutive tasks, which groups do not keep: pass "
-                "GaussianStatistics"
+            raise ArgumentError(
+                "variant",
+                "compares consecutive tasks, which groups do not keep",
+                got=self.variant,
+                cure="pass GaussianStatistics",
             )
 
     def _group_totals(self, groups: GaussianGroups) -> Totals:

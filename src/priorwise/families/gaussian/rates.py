@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.families.gaussian.moments import GaussianMoments
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.fitting.design import Design, Rate
@@ -35,8 +37,7 @@ def gaussian_constants(prior: GaussianPrior) -> GaussianConstants:
     GaussianConstants(d2=2.0, d_inf=1.4142135623730951, d=2.0)
 
     """
-    if not isinstance(prior, GaussianPrior):
-        raise TypeError(f"prior must be a GaussianPrior, got {type(prior).__name__}")
+    validation.instance("prior", prior, GaussianPrior)
     values, vectors = np.linalg.eigh(prior.cov)
     if values[0] <= 1e-14 * max(values[-1], 0.0):
         return GaussianConstants(np.inf, np.inf, np.inf)
@@ -55,9 +56,10 @@ def rate(
 ) -> Rate:
     """Rate of the theorems on normal priors."""
     if known_mean and known_cov:
-        raise ValueError(
-            "known_mean and known_cov are both True, which leaves nothing to learn: pass one of "
-            "them"
+        raise ArgumentError(
+            "known_mean",
+            "and known_cov are both True, which leaves nothing to learn",
+            cure="pass one of them",
         )
     a, constants, log = prior.arms, gaussian_constants(prior), np.log(1.0 / delta)
     mean, of_mean = constants.d2 * (a**2 + a * log) / eps**2, "d2 (A^2 + A log(1 / delta))"

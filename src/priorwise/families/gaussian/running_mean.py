@@ -22,6 +22,7 @@ from numba import types
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.protocols import Environment
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.streams import Stream
@@ -73,8 +74,10 @@ class RunningMean:
     def held(self) -> GaussianPrior:
         """The prior of an episode less its mean."""
         if self.noise_var is None:
-            raise ValueError(
-                "noise_var of RunningMean is open: pass noise_var=..., the variance of a reward"
+            raise ArgumentError(
+                "noise_var",
+                "of RunningMean is open",
+                cure="pass noise_var=..., the variance of a reward",
             )
         return GaussianPrior(np.zeros(len(self.cov)), self.cov, self.noise_var)
 
@@ -91,7 +94,7 @@ class RunningMean:
         """``A r e_a`` of each task, ``(task, arm)``."""
         arms = len(self.cov)
         if actions.max() >= arms:
-            raise ValueError(f"cov has {arms} arms, but arm {actions.max()} was pulled")
+            raise ArgumentError("cov", f"has {arms} arms, but arm {actions.max()} was pulled")
         return arms * rewards[:, None] * np.eye(arms)[actions]
 
 
@@ -118,9 +121,10 @@ class RunningMeanPrior:
 
     def sample(self, rng: Stream, tasks: int) -> Environment:
         """Refuse: this is not a law of tasks."""
-        raise TypeError(
-            "RunningMeanPrior can be held but not sampled from: the mean of a task depends on the "
-            "tasks before it"
+        raise ArgumentTypeError(
+            "prior",
+            "must be one to sample from, unlike a RunningMeanPrior",
+            cure="use it as the believed prior",
         )
 
     def belief(self, tasks: int) -> RunningMeanBelief:
@@ -145,8 +149,10 @@ class RunningMeanBelief:
 
     def sample(self, *given: Any) -> Any:
         """Refuse."""
-        raise ValueError(
-            "the first pull must not look at a running mean: explore with UniformThen(1, policy)"
+        raise ArgumentError(
+            "policy",
+            "must not look at a running mean at the first pull",
+            cure="explore with UniformThen(1, policy)",
         )
 
     mean = update = sample
@@ -180,7 +186,7 @@ class TaskMeansPrior:
 
     def _all(self, tasks: int) -> int:
         if tasks != len(self.means):
-            raise ValueError(f"tasks must be {len(self.means)}, one for each mean, got {tasks}")
+            raise ArgumentError("tasks", f"must be {len(self.means)}, one for each mean", got=tasks)
         return tasks
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.groups import GaussianGroups, check_unit, joint_unit, squares_of
 from priorwise.fitting.columns import counts, table, zero_where_unpulled
@@ -66,7 +67,7 @@ class GaussianStatistics(PerArm):
         else:
             n = table("pulls", pulls, (None, None))
             if validation.number("unit", unit) <= 0.0 or n.min() < 0.0:
-                raise ValueError("unit must be positive, and pulls not negative")
+                raise ArgumentError("unit", "must be positive, and pulls not negative")
         s = zero_where_unpulled("sums", table("sums", sums, n.shape), n)
         q = None
         if squares is not None:
@@ -74,11 +75,11 @@ class GaussianStatistics(PerArm):
             short = q * n < s * s * (1.0 - 1e-9) - 1e-300
             if short.any():
                 task, arm = np.argwhere(short)[0]
-                raise ValueError(
-                    f"squares must be at least sums^2 / pulls, but task {task} has "
-                    f"{q[task, arm]:g} on arm {arm} "
-                    f"with a sum of {s[task, arm]:g} over {n[task, arm]:g} pulls; pass sums of "
-                    "squared rewards"
+                raise ArgumentError(
+                    "squares",
+                    f"must be at least sums^2 / pulls, but task {task} has {q[task, arm]:g} on "
+                    f"arm {arm} with a sum of {s[task, arm]:g} over {n[task, arm]:g} pulls",
+                    cure="pass sums of squared rewards",
                 )
         self._set(pulls=n, sums=s, squares=q, unit=unit, names=validation.names(names, n.shape[1]))
 
@@ -124,21 +125,24 @@ class GaussianStatistics(PerArm):
         y = validation.numbers("estimates", estimates)
         e = validation.numbers("std_errors", std_errors)
         if y.ndim not in (1, 2) or e.shape != y.shape:
-            raise ValueError(
-                f"estimates and std_errors must both be (task,) or (task, arm), got {y.shape} and "
-                f"{e.shape}"
+            raise ArgumentError(
+                "estimates",
+                "and std_errors must both be (task,) or (task, arm)",
+                got=(y.shape, e.shape),
             )
         if not y.size:
-            raise ValueError("estimates must have at least one task, got none")
+            raise ArgumentError("estimates", "must have at least one task")
         given = ~np.isnan(y)
         y, e = (np.where(given, each, 1.0).reshape(len(y), -1) for each in (y, e))
         y, e = table("estimates", y, (None, None)), table("std_errors", e, (None, None))
         validation.positive("std_errors", e)
         unit = validation.number("noise_var", noise_var)
         if unit <= 0.0:
-            raise ValueError(
-                f"noise_var must be positive, got {unit:g}; it is the unit of precision, 1 if "
-                "nothing else is meant"
+            raise ArgumentError(
+                "noise_var",
+                "must be positive",
+                got=unit,
+                cure="it is the unit of precision, 1 if nothing else is meant",
             )
         pulls = np.where(given.reshape(y.shape), unit / e**2, 0.0)
         return cls(validation.matrix("noise_var / std_errors^2", pulls), pulls * y, unit=unit)
@@ -182,5 +186,7 @@ def noise_variances(value: ArrayLike) -> FloatArray:
     """Check a known noise: one variance for all arms, or one each."""
     noise = validation.positive("noise_var", validation.numbers("noise_var", value))
     if noise.ndim > 1 or not np.isfinite(noise).all():
-        raise ValueError(f"noise_var must be one finite variance or one for each arm, got {noise}")
+        raise ArgumentError(
+            "noise_var", "must be one finite variance or one for each arm", got=noise
+        )
     return noise

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray
 from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.families.normal import PARTS
@@ -19,9 +20,10 @@ def _moments(prior: LinearGaussianPrior) -> Any:
     from priorwise.families.linear.moments import LinearMoments
 
     if np.ptp(prior.noise_var) > 0.0:
-        raise ValueError(
-            "prior has a noise_var that differs between arms, which LinearMoments does not take: "
-            "pass estimator=..."
+        raise ArgumentError(
+            "prior",
+            "has a noise_var that differs between arms, which LinearMoments does not take",
+            cure="pass estimator=...",
         )
     return LinearMoments(prior.contexts, float(prior.noise_var[0]))
 
@@ -29,14 +31,15 @@ def _moments(prior: LinearGaussianPrior) -> Any:
 def _information(prior: LinearGaussianPrior, statistics: Any) -> tuple[FloatArray, FloatArray]:
     """``P = sum x x' / v`` and ``b = sum x r / v``."""
     if statistics.noise_var is None and np.ptp(prior.noise_var) > 0.0:
-        raise ValueError(
-            "the prior's noise differs between arms, which plain sums over arms cannot tell apart: "
-            "read the tasks with noise_var=..., the variances of the arms"
+        raise ArgumentError(
+            "noise_var",
+            "must be the same for all arms, as plain sums over arms cannot tell them apart",
+            cure="read the tasks with noise_var=..., the variances of the arms",
         )
     noise = float(prior.noise_var[0])
     if statistics.noise_var is not None:
         if not np.array_equal(statistics.noise_var, prior.noise_var):
-            raise ValueError("the statistics are in units of another noise than that of the prior")
+            raise ArgumentError("statistics", "must be in units of the prior's noise")
         noise = 1.0
     return statistics.gram / noise, statistics.moments / noise
 
@@ -47,9 +50,10 @@ def _models(*, context: int, contexts: Any, noise_var: Any = None, **facts: Any)
     if not context:
         return {}
     if contexts is None:
-        raise ValueError(
-            "contexts: say where the features of future tasks come from, such as "
-            "contexts=SphereContexts(arms=6) or a table of each arm's features"
+        raise ArgumentError(
+            "contexts",
+            "say where the features of future tasks come from, such as "
+            "contexts=SphereContexts(arms=6) or a table of each arm's features",
         )
     return {
         name: LinearMarginalLikelihood(contexts=contexts, structure=name, noise_var=noise_var)

@@ -132,9 +132,12 @@ class NormalContexts(Serializable):
     def draw(self, rng: Stream, dim: int) -> FloatArray:
         """``vec(v_a x')`` with ``x ~ N(mean, cov)``."""
         if dim != self.dim:
-            raise ValueError(
-                f"contexts have {self.dim} features, but there are {dim} weights: a matrix of "
-                f"{self.arm_features.shape[1]} x {self.mean.size} of them is needed"
+            raise ArgumentError(
+                "contexts",
+                f"have {self.dim} features, but there are {dim} weights",
+                cure=(
+                    f"a matrix of {self.arm_features.shape[1]} x {self.mean.size} of them is needed"
+                ),
             )
         x = self.mean + np.einsum("tj,ij->ti", rng.normal(self.mean.size), self._root)
         return _products(self.arm_features, x)

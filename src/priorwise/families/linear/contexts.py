@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Protocol, final, runtime_checkable
 import numpy as np
 from attrs import field, frozen
 
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, shown
 from priorwise.core.parameters import Array, Count, arrays
 from priorwise.core.protocols import Seen
 from priorwise.core.serial import Serializable
@@ -47,10 +47,11 @@ def law_of_contexts(contexts: Any) -> Contexts:
     if isinstance(contexts, (list, tuple, np.ndarray)):
         return GivenContexts(contexts)
     if isinstance(contexts, type) or not (hasattr(contexts, "arms") and hasattr(contexts, "draw")):
-        raise TypeError(
-            "contexts must say where the features come from: SphereContexts(arms=...), an array "
-            "(pool, arm, dim), "
-            f"or an object with arms and draw(rng, dim); got {shown(contexts)}"
+        raise ArgumentTypeError(
+            "contexts",
+            "must say where the features come from: SphereContexts(arms=...), an array (pool, "
+            "arm, dim), or an object with arms and draw(rng, dim)",
+            cure=f"got {shown(contexts)}",
         )
     law: Contexts = contexts
     return law
@@ -60,7 +61,7 @@ def check_weights(law: Contexts, size: int) -> None:
     """Refuse a law whose features are not as many as there are weights, where it says how many."""
     dim = law.features.shape[2] if isinstance(law, GivenContexts) else getattr(law, "dim", size)
     if dim != size:
-        raise ValueError(f"contexts have {dim} features, but mean has {size} weights")
+        raise ArgumentError("contexts", f"have {dim} features, but mean has {size} weights")
 
 
 @final

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.linear.contexts import Contexts, law_of_contexts
 from priorwise.families.linear.prior import LinearGaussianPrior
@@ -78,8 +79,8 @@ class LinearMoments(MomentEstimator):
             noise = np.array(validation.number("noise_var", self.noise_var))
             validation.positive("noise_var", noise)
         if not validation.number("largest_condition", self.largest_condition) >= 1.0:
-            raise ValueError(
-                f"largest_condition must be at least 1, got {self.largest_condition:g}"
+            raise ArgumentError(
+                "largest_condition", "must be at least 1", got=self.largest_condition
             )
 
     def for_tasks(self, known: KnownTasks) -> "LinearMoments":

@@ -9,6 +9,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks
+from priorwise.core.errors import ArgumentError, MissingCapability
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
@@ -151,10 +152,11 @@ class LinearBelief(NormalBelief):
         """
         contexts = self.prior.contexts
         if not isinstance(contexts, IntegrableContexts):
-            raise TypeError(
-                "an exact look-ahead needs contexts with expected_best(m, gains, seen), which "
-                f"{type(contexts).__name__} lacks; "
-                "use RecedingHorizon, or SphereContexts or GivenContexts"
+            raise MissingCapability(
+                "contexts",
+                "must have expected_best(m, gains, seen) for an exact look-ahead",
+                got=type(contexts),
+                cure="use RecedingHorizon, SphereContexts or GivenContexts",
             )
         return self._best_after(seen, 1)
 
@@ -164,10 +166,11 @@ class LinearBelief(NormalBelief):
         """
         contexts = self.prior.contexts
         if len(getattr(contexts, "features", ())) != 1:
-            raise ValueError(
-                "a look-ahead over several pulls needs features that never change, as "
-                f"GivenContexts of one table has, and those of {type(contexts).__name__} do; use "
-                "pulls=1"
+            raise ArgumentError(
+                "contexts",
+                "must never change for a look-ahead over several pulls",
+                got=type(contexts),
+                cure="use pulls=1, or GivenContexts of one table",
             )
         return self._best_after(seen, pulls)
 

@@ -8,6 +8,7 @@ from numba import types
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray
 from priorwise.fitting.columns import Pulls, counts, table
@@ -74,28 +75,29 @@ class LinearStatistics(PerTask):
         g = table("gram", gram, (tasks, dim, dim))
         gap = np.abs(g - g.transpose(0, 2, 1)).max()
         if gap > 1e-8 * np.abs(g).max():
-            raise ValueError(
-                f"gram must be symmetric in each task, but entries differ by up to {gap:g}"
+            raise ArgumentError(
+                "gram", f"must be symmetric in each task, but entries differ by up to {gap:g}"
             )
         q = table("squares", squares, (tasks,))
         if q.min() < 0:
-            raise ValueError(f"squares must not be negative, got {q.min():g}")
+            raise ArgumentError("squares", "must not be negative", got=q.min())
         n = counts("pulls", pulls, (tasks,))
         for task in np.flatnonzero(n == 0):
             if g[task].any() or m[task].any() or q[task]:
-                raise ValueError(
-                    f"gram, moments and squares must be 0 where pulls is 0, but task {task} has "
-                    "some"
+                raise ArgumentError(
+                    "gram", f"and moments and squares must be 0 where pulls is 0 (task {task})"
                 )
         g, m, q = (np.ascontiguousarray(array) for array in (g, m, q))
         if (first := int(impossible(g, m, q, ROUNDING))) >= 0:
-            raise ValueError(
-                f"no features and rewards have the gram, moments and squares of task {first}: gram "
-                "must be positive semi-definite, "
-                "and squares at least what the regression on the features explains"
+            raise ArgumentError(
+                "gram",
+                "must be positive semi-definite, and squares at least what the features "
+                f"explain (task {first})",
             )
         if (log_noise is None) != (noise_var is None):
-            raise ValueError("log_noise and noise_var belong together: give both or none")
+            raise ArgumentError(
+                "log_noise", "and noise_var belong together", cure="give both or none"
+            )
         noise = None
         if noise_var is not None:
             noise = validation.positive("noise_var", validation.vector("noise_var", noise_var))
@@ -146,9 +148,7 @@ class LinearStatistics(PerTask):
     ) -> Self:
         """Sum up played tasks; with ``noise_var`` ``(arm,)`` in units of the noise."""
         if played.log is None:
-            raise ValueError(
-                "these tasks have no features: they do not come from a linear contextual bandit"
-            )
+            raise ArgumentError("run", "must show features, as a linear contextual bandit does")
         if noise_var is None:
             made = cls.from_trajectory(played.log, played.rewards)
             return made._with(made._columns(), names=names)
@@ -175,7 +175,9 @@ class LinearStatistics(PerTask):
 
     def _agreed(self, name: str, mine: Any, yours: Any) -> Any:
         if name == "noise_var" and (mine is None) != (yours is None):
-            raise ValueError("plain sums and sums in units of the noise cannot be put together")
+            raise ArgumentError(
+                "plain", "sums and sums in units of the noise cannot be put together"
+            )
         return super()._agreed(name, mine, yours)
 
 

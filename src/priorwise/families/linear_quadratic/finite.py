@@ -8,6 +8,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks
+from priorwise.core.errors import ArgumentTypeError
 from priorwise.core.parameters import Array, Probabilities, arrays
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
@@ -137,7 +138,7 @@ class FiniteLinearQuadraticBelief(Candidates):
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Refuse: there are no arms whose values could be drawn."""
-        raise TypeError(NO_ARMS)
+        raise ArgumentTypeError("arms", NO_ARMS)
 
     def environments(self, points: IntArray, seen: Seen) -> DrawnCandidates:
         """Return the candidates of these numbers."""

@@ -15,6 +15,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.parameters import Array, Covariance, Instance, Number, Probabilities, arrays
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
@@ -117,7 +118,7 @@ class HiddenPlant(Serializable):
         shape = (tasks, self.outputs)
         array = validation.shaped(name, signal, shape, "fiu", f"outputs of shape {shape}")
         if not np.isfinite(array).all():
-            raise ValueError(f"{name} must be finite outputs, but has NaN or infinite entries")
+            raise ArgumentError(name, "must be finite outputs, but has NaN or infinite entries")
         return array.astype(np.float64, copy=False)
 
 
@@ -307,9 +308,11 @@ class DrawnLqg:
     def best_actions(self, seen: Seen) -> FloatArray:
         """``-K E[x]``: what the best controller of each does now, ``(task, draw, control)``."""
         if np.any(seen.step != self.step):
-            raise TypeError(
-                "draws of a system with a hidden state serve one step, as they know the state at "
-                "that step only: use ThompsonSampling"
+            raise ArgumentTypeError(
+                "draws",
+                "of a system with a hidden state serve one step, as they know the state at "
+                "that step only",
+                cure="use ThompsonSampling",
             )
         left = np.broadcast_to(np.asarray(seen.horizon - seen.step + 1), len(self.drawn))
         gain = self.prior.gains(left)[left[:, None] - 1, self.drawn]
@@ -329,7 +332,7 @@ class LqgBelief(Candidates):
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Refuse: there are no arms whose values could be drawn."""
-        raise TypeError(NO_ARMS)
+        raise ArgumentTypeError("arms", NO_ARMS)
 
     def given(self, seen: Seen) -> Self:
         """Condition on what is shown now: weights times ``N(y; C m, C P C' + V)``, and the Kalman

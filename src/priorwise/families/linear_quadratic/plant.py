@@ -111,7 +111,7 @@ class Plant(Serializable):
         shape = (tasks, self.states)
         array = validation.shaped(name, signal, shape, "fiu", f"states of shape {shape}")
         if not np.isfinite(array).all():
-            raise ValueError(f"{name} must be finite states, but has NaN or infinite entries")
+            raise ArgumentError(name, "must be finite states, but has NaN or infinite entries")
         return array.astype(np.float64, copy=False)
 
     def cut(self, states: FloatArray) -> FloatArray:

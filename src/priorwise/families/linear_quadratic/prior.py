@@ -13,6 +13,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
+from priorwise.core.errors import ArgumentTypeError
 from priorwise.core.parameters import Array, Parameter, arrays, number_of
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
@@ -187,7 +188,7 @@ class LinearQuadraticBelief(SeparableTasks):
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Refuse: there are no arms whose values could be drawn."""
-        raise TypeError(NO_ARMS)
+        raise ArgumentTypeError("arms", NO_ARMS)
 
     def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnSystems:
         """Draw systems from the posterior."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray
 from priorwise.fitting.columns import Pulls, counts, table
@@ -66,20 +67,22 @@ class LogisticStatistics(PerTask):
         r = table("rewards", rewards, x.shape[:2])
         if not (r.min() >= 0.0 and r.max() <= 1.0):
             wrong = r.min() if r.min() < 0.0 else r.max()
-            raise ValueError(f"rewards must lie between 0 and 1, got {wrong:g}")
+            raise ArgumentError("rewards", "must lie between 0 and 1", got=wrong)
         if pulls is None:
             pulls = np.full(len(x), x.shape[1])
         n = counts("pulls", pulls, (len(x),))
         if n.max() > x.shape[1]:
-            most = f"the {x.shape[1]} rows of features"
-            raise ValueError(f"pulls must not exceed {most}, got {n.max():g}")
+            raise ArgumentError(
+                "pulls", f"must not exceed the {x.shape[1]} rows of features", got=n.max()
+            )
         unused = np.arange(x.shape[1]) >= n[:, None]
         for name, each in (("features", x.any(axis=2)), ("rewards", r != 0.0)):
             if (each & unused).any():
                 task = int((each & unused).any(axis=1).argmax())
-                raise ValueError(
-                    f"{name} must be 0 in rows that are no pulls, but task {task} has some beyond "
-                    f"its {n[task]:g} pulls"
+                raise ArgumentError(
+                    name,
+                    f"must be 0 in rows that are no pulls, but task {task} has some beyond its "
+                    f"{n[task]:g} pulls",
                 )
         arms = len(names) if isinstance(names, (list, tuple)) else 1
         words = validation.names(names, arms)
@@ -99,9 +102,7 @@ class LogisticStatistics(PerTask):
     def read(cls, played: Trajectory, *, names: Any = None, **known: Any) -> Self:
         """Keep what was played."""
         if played.log is None:
-            raise ValueError(
-                "these tasks have no features: they do not come from a contextual bandit"
-            )
+            raise ArgumentError("run", "must show features, as a contextual bandit does")
         return cls(played.log, played.rewards, names=names)
 
     @classmethod
@@ -116,7 +117,7 @@ class LogisticStatistics(PerTask):
         check_features("signal", shown)
         pulls.check(shown.shape[1])
         if rewards.size and not (rewards.min() >= 0.0 and rewards.max() <= 1.0):
-            raise ValueError("rewards must lie between 0 and 1")
+            raise ArgumentError("rewards", "must lie between 0 and 1")
         at = columns["pulls"][rows].astype(np.int64)
         columns.update(widened(columns, int(at.max(initial=-1)) + 1))
         columns["features"][rows, at] = shown[rows, actions]
@@ -125,7 +126,7 @@ class LogisticStatistics(PerTask):
 
     def _combined(self, other: Any, how: str, combine: Any) -> Self:
         if self.dim != other.dim:
-            raise ValueError(f"cannot {how}: {self.dim} features here and {other.dim} there")
+            raise ArgumentError("other", f"must have {self.dim} features", got=other.dim)
         mine, yours = self._columns(), other._columns()
         if how != "merge":
             width = max(self.rewards.shape[1], other.rewards.shape[1])
@@ -152,9 +153,11 @@ class LogisticStatistics(PerTask):
 def check_features(name: str, x: FloatArray) -> None:
     """Refuse features with which log odds would leave all bounds."""
     if x.size and max(x.max(), -x.min()) > LARGEST:
-        raise ValueError(
-            f"{name} must not exceed {LARGEST:g} in size, got {x.ravel()[np.abs(x).argmax()]:g}; "
-            "scale features to about 1"
+        raise ArgumentError(
+            name,
+            f"must not exceed {LARGEST:g} in size",
+            got=x.ravel()[np.abs(x).argmax()],
+            cure="scale features to about 1",
         )
 
 

@@ -1,5 +1,6 @@
 """Coordinates of logit-normal priors."""
 
+from priorwise.core.errors import ArgumentTypeError
 from priorwise.families.logit_normal.exchangeable import ExchangeableLogitNormalPrior
 from priorwise.families.logit_normal.prior import LogitNormalPrior
 from priorwise.families.normal.coordinates import alike
@@ -11,9 +12,10 @@ def coordinates(prior: LogitNormalPrior | ExchangeableLogitNormalPrior, arms: in
     approximation that no search should walk on.
     """
     if not isinstance(prior, ExchangeableLogitNormalPrior):
-        raise TypeError(
-            "mixtures of logit-normal priors are learned for exchangeable arms only: take "
-            "LogitNormalMarginalLikelihood('exchangeable')"
+        raise ArgumentTypeError(
+            "mixtures",
+            "of logit-normal priors are learned for exchangeable arms only",
+            cure="take LogitNormalMarginalLikelihood('exchangeable')",
         )
     law = prior.mean, prior.var, max(prior.correlation, 0.0)
     return alike(*law, ExchangeableLogitNormalPrior, least=0.0)

@@ -11,6 +11,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import sizes, validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Number
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.serial import Serializable
@@ -54,12 +55,13 @@ class ExchangeableLogitNormalPrior(Serializable):
         """Return the prior of a task with this many arms."""
         arms = validation.count("arms", arms)
         if arms > 1 and self.correlation < -1.0 / (arms - 1) - 1e-12:
-            raise ValueError(
-                f"a correlation of {self.correlation:g} cannot hold between {arms} arms; the least "
-                f"possible is {-1 / (arms - 1):g}"
+            raise ArgumentError(
+                "correlation",
+                f"must be at least {-1 / (arms - 1):g} for {arms} arms",
+                got=self.correlation,
             )
         size = 32.0 * sizes.as_float(arms) ** 2  # the covariance, and what is made of it
-        sizes.check_memory(f"arms={sizes.amount(arms)}", size, "lower arms")
+        sizes.check_memory("arms", arms, size, "lower arms")
         cov = self.var * (self.correlation + (1.0 - self.correlation) * np.eye(arms))
         np.fill_diagonal(cov, self.var)
         return LogitNormalPrior(np.full(arms, self.mean), cov)

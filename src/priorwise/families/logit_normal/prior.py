@@ -18,6 +18,7 @@ from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.approximate import WeightedDraws
+from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Array, Covariance, Names, arrays, words
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import BanditEnvironment, BernoulliRewards
@@ -157,14 +158,15 @@ def packed(mean: FloatArray, root: FloatArray) -> tuple[FloatArray, IntArray]:
 def check_sizes(mean: FloatArray, var: FloatArray, name: str = "cov") -> None:
     """Refuse log odds at which rates are 0 or 1 to all digits."""
     if np.abs(mean).max() > MOST_MEAN:
-        raise ValueError(
-            f"mean is in log odds and must not exceed {MOST_MEAN:g} in size, got "
-            f"{mean[np.abs(mean).argmax()]:g}; log odds of a rate p are log(p / (1 - p))"
+        raise ArgumentError(
+            "mean",
+            f"is in log odds and must not exceed {MOST_MEAN:g} in size",
+            got=mean[np.abs(mean).argmax()],
+            cure="log odds of a rate p are log(p / (1 - p))",
         )
     if var.max() > MOST_VAR:
-        raise ValueError(
-            f"{name} is of log odds, whose variances must not exceed {MOST_VAR:g}, got "
-            f"{var.max():g}"
+        raise ArgumentError(
+            name, f"is of log odds, whose variances must not exceed {MOST_VAR:g}", got=var.max()
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, final, runtime_checkable
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
@@ -64,24 +65,27 @@ def own_contexts(components: Sequence[Any]) -> OwnContexts | None:
     """
     laws: tuple[Any, ...] = tuple(getattr(part, "contexts", None) for part in components)
     if any(isinstance(law, OwnContexts) for law in laws):
-        raise ValueError(
-            "components must not be mixtures whose components have contexts of their own: write "
-            "those in one list, with the products of probabilities"
+        raise ArgumentError(
+            "components",
+            "must not be mixtures whose components have contexts of their own",
+            cure="write those in one list, with the products of probabilities",
         )
     if all(law is laws[0] or law == laws[0] for law in laws):
         return None
     for place, law in enumerate(laws):
         if not isinstance(law, TellingContexts):
             kind = "none" if law is None else type(law).__name__
-            raise ValueError(
-                "components must share the law of contexts, or have laws with log_density(features)"
-                f" and measure, as NormalContexts and GivenContexts are; components[{place}] has "
-                f"{kind}"
+            raise ArgumentError(
+                "components",
+                "must share the law of contexts, or have laws with log_density(features) and "
+                "measure, as NormalContexts and GivenContexts are",
+                cure=f"components[{place}] has {kind}",
             )
     if any(law.measure != laws[0].measure for law in laws[1:]):
-        raise ValueError(
-            "components have contexts whose densities cannot be compared: take laws of one kind, "
-            "and the same arm_features for all"
+        raise ArgumentError(
+            "components",
+            "have contexts whose densities cannot be compared",
+            cure="take laws of one kind, and the same arm_features for all",
         )
     return OwnContexts(laws, int(components[0].dim))
 

@@ -23,6 +23,7 @@ from typing import Any, final
 import numpy as np
 from scipy.special import logsumexp
 
+from priorwise.core.errors import MissingCapability
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.mixture.prior import MixturePrior
@@ -37,10 +38,10 @@ def pair(p: MixturePrior, q: MixturePrior) -> Any:
         return _overlapping(p, q)
     laws = list(p._own.laws)
     if any(law in laws[:place] for place, law in enumerate(laws)):
-        raise TypeError(
-            "a distance between mixtures is known where the components share the law of contexts, "
-            "or each has one of its own; here some share one: pass tv=... to bounds, such as that "
-            "of the components' probabilities"
+        raise MissingCapability(
+            "contexts",
+            "must be one law for all components, or one for each",
+            cure="pass tv=... to bounds, such as that of the components' probabilities",
         )
     pairs = tuple(
         ask(mine, "pair", "a mixture")(mine, yours)
@@ -48,7 +49,7 @@ def pair(p: MixturePrior, q: MixturePrior) -> Any:
     )
     for each in pairs:
         if not isinstance(each, DivergentPair):
-            raise TypeError(f"a distance between mixtures needs densities: {type(each).__name__}")
+            raise MissingCapability("prior", "must have components with densities", got=type(each))
     return MixturePair(p.probs / p.probs.sum(), q.probs / q.probs.sum(), pairs)
 
 

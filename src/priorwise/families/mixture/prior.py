@@ -48,7 +48,9 @@ def check_components(name: str, components: Any) -> tuple[Any, ...]:
     parts = list_of_priors(name, components)
     for place, part in enumerate(parts):
         if not isinstance(part, type) and hasattr(part, "for_arms"):
-            raise TypeError(f"{name}[{place}] has no fixed number of arms: pass prior.for_arms(n)")
+            raise ArgumentTypeError(
+                f"{name}[{place}]", "has no fixed number of arms", cure="pass prior.for_arms(n)"
+            )
         argument_checks.role(
             f"{name}[{place}]", part, "a prior", "arms", "reward_law", "sample", "belief"
         )
@@ -56,7 +58,7 @@ def check_components(name: str, components: Any) -> tuple[Any, ...]:
         for shared in ("arms", "reward_law", "dim"):
             ours, theirs = getattr(parts[0], shared, None), getattr(part, shared, None)
             if ours != theirs:
-                raise ValueError(f"{name} must share {shared}, but have {ours} and {theirs}")
+                raise ArgumentError(name, f"must share {shared}, but have {ours} and {theirs}")
     return parts
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray
 from priorwise.families.mixture.contexts import OwnContexts, TellingContexts
@@ -50,18 +50,20 @@ class MixtureStatistics(PerTask):
         """Check and freeze the parts."""
         parts = tuple(self.parts) if isinstance(self.parts, (list, tuple)) else ()
         if not parts or not all(isinstance(each, PerTask) for each in parts):
-            raise TypeError(
-                "parts must be a list with the statistics of each component, got "
-                f"{shown(self.parts)}"
+            raise ArgumentTypeError(
+                "parts", "must be a list with the statistics of each component", got=self.parts
             )
         if len({each.tasks for each in parts}) > 1:
-            raise ValueError(
-                "parts must be about the same tasks, but have "
-                f"{', '.join(str(each.tasks) for each in parts)} of them"
+            raise ArgumentError(
+                "parts",
+                "must be about the same tasks, but have "
+                f"{', '.join(str(each.tasks) for each in parts)} of them",
             )
         self._set(parts=parts)
         if (self.laws is None) != (self.log_contexts is None):
-            raise ValueError("laws and log_contexts belong together: give both or none")
+            raise ArgumentError(
+                "laws", "and log_contexts belong together", cure="give both or none"
+            )
         if self.laws is not None:
             self._check_contexts(self.laws, self.log_contexts)
 
@@ -70,15 +72,17 @@ class MixtureStatistics(PerTask):
         if len(each) != len(self.parts) or not all(
             isinstance(law, TellingContexts) for law in each
         ):
-            raise TypeError(
-                "laws must be a list with the law of contexts of each component, with "
-                f"log_density(features), got {shown(laws)}"
+            raise ArgumentTypeError(
+                "laws",
+                "must be a list with the law of contexts of each component, with "
+                "log_density(features)",
+                got=laws,
             )
         shape = (self.tasks, len(each))
         what = f"numbers or -inf, of shape {shape}"
         logs = validation.shaped("log_contexts", log_contexts, shape, "fiu", what)
         if not (logs < np.inf).all():  # NaN is not
-            raise ValueError(f"log_contexts must be {what}, but has NaN or infinite entries")
+            raise ArgumentError("log_contexts", f"must be {what}, but has NaN or infinite entries")
         logs = np.array(logs, dtype=np.float64)
         self._set(laws=each, log_contexts=logs)
 
@@ -100,10 +104,7 @@ class MixtureStatistics(PerTask):
             return cls(tuple(statistics_of(part, played, TOOL) for part in components))
         tasks, steps = played.rewards.shape
         if played.log is None or played.log.shape[2] != own.arms * own.dim:
-            raise ValueError(
-                f"the log of these tasks must hold {own.arms} x {own.dim} features of each pull, "
-                "as tasks of a mixture log them whose components have contexts of their own"
-            )
+            raise ArgumentError("log", f"must hold {own.arms} x {own.dim} features of each pull")
         shown = played.log.reshape(tasks, steps, own.arms, own.dim)
         at = np.ix_(np.arange(tasks), np.arange(steps))
         chosen = replace(played, log=shown[(*at, played.actions)])
@@ -163,8 +164,8 @@ class MixtureStatistics(PerTask):
     def merged(self, other: Any) -> Self:
         """Add what was seen of the same tasks."""
         if type(other) is not type(self):
-            raise TypeError(
-                f"other must be {type(self).__name__} of the same tasks, got {type(other).__name__}"
+            raise ArgumentTypeError(
+                "other", f"must be {type(self).__name__} of the same tasks", got=type(other)
             )
         self._check_laws(other.laws)
         parts = [mine.merged(yours) for mine, yours in self.beside(other.parts)]
@@ -185,7 +186,9 @@ class MixtureStatistics(PerTask):
 
     def _check_laws(self, laws: tuple[Any, ...] | None) -> None:
         if laws != self.laws:
-            raise ValueError("these statistics are of components with other laws of contexts")
+            raise ArgumentError(
+                "statistics", "must be of components with the same laws of contexts"
+            )
 
     def log_contexts_under(self, own: OwnContexts | None) -> FloatArray:
         """Log density of the contexts under each component, ``(task, component)``; zeros where
@@ -198,9 +201,8 @@ class MixtureStatistics(PerTask):
     def beside(self, others: tuple[Any, ...]) -> list[tuple[Any, Any]]:
         """Pair the parts with as many others: components, or parts of other statistics."""
         if len(others) != len(self.parts):
-            raise ValueError(
-                f"these statistics have parts for {len(self.parts)} components, but there are "
-                f"{len(others)}"
+            raise ArgumentError(
+                "statistics", f"must have parts for {len(others)} components", got=len(self.parts)
             )
         return list(zip(self.parts, others, strict=True))
 
@@ -228,8 +230,6 @@ def measure(prior: MixturePrior | ExchangeableMixturePrior, statistics: MixtureS
     pairs = statistics.beside(prior.components)
     found = {ask(part, "measure", TOOL)(part, own) for own, part in pairs}
     if len(found) > 1:
-        raise ValueError(
-            f"the components give {' and '.join(sorted(found))}: take those of one kind"
-        )
+        raise ArgumentError("components", "must give values of one kind", got=sorted(found))
     own = "" if statistics.laws is None else ", and of contexts"
     return f"{found.pop()}{own}"

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.normal.beliefs import NormalPrior
@@ -55,8 +56,12 @@ class GaussianPair:
         there.
         """
         if p.mean.size != q.mean.size:
-            sizes = f"{p.mean.size} and {q.mean.size}"
-            raise ValueError(f"the priors have {sizes} weights; use the same features for both")
+            raise ArgumentError(
+                "q",
+                f"must have {p.mean.size} weights, as the other prior",
+                got=q.mean.size,
+                cure="use the same features for both",
+            )
         none = [np.empty(0)] * 5
         apart = cls(*none, singular=True)
         shift = q.mean - p.mean

@@ -12,6 +12,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Array, Covariance, arrays
 from priorwise.core.protocols import Environment, Seen, Signal
 from priorwise.core.streams import Stream
@@ -52,8 +53,8 @@ class GaussianHyperPrior:
         ask(blank, "information", "GaussianHyperPrior")
         dim = self.mean.size
         if blank.mean.size != dim:
-            raise ValueError(
-                f"the hyper-prior has {dim} entries, but the tasks have {blank.mean.size}"
+            raise ArgumentError(
+                "hyper", f"must have {blank.mean.size} entries, as the tasks have", got=dim
             )
         return GaussianHyperPosterior(self, blank, np.zeros((dim, dim)), np.zeros(dim))
 
@@ -235,9 +236,13 @@ def _rows(data: Any) -> tuple[FloatArray, FloatArray]:
     if hasattr(data, "gram"):
         return data.gram, np.ones(data.tasks)
     if not hasattr(data, "pulls"):
-        raise ValueError(
-            "the fit holds no statistics of normal rewards: an estimator of your own must return "
-            "PriorFit(..., statistics=data), and a fit read from JSON has lost them (fit again)"
+        raise ArgumentError(
+            "fit",
+            "holds no statistics of normal rewards",
+            cure=(
+                "return PriorFit(..., statistics=data); a fit read from JSON has lost them "
+                "(fit again)"
+            ),
         )
     if isinstance(data.tasks, np.ndarray):  # groups of tasks
         return data.pulls, data.tasks

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final, Self, final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.fitting.design import uniformity_warnings
 from priorwise.fitting.fits import PriorFit, Uncertainty
@@ -96,10 +96,12 @@ class Totals:
 def prefix_sizes(sizes: Sequence[int], tasks: int) -> list[int]:
     """Check numbers of tasks, each from the first one on."""
     if isinstance(sizes, str) or not isinstance(sizes, Iterable):
-        raise TypeError(f"sizes must be a list of numbers of tasks, got {shown(sizes)}")
+        raise ArgumentTypeError("sizes", "must be a list of numbers of tasks", got=sizes)
     checked = [validation.count("sizes", size) for size in sizes]
     if checked and max(checked) > tasks:
-        raise ValueError(f"sizes must not exceed the number of tasks, {tasks}, got {max(checked)}")
+        raise ArgumentError(
+            "sizes", f"must not exceed the number of tasks, {tasks}", got=max(checked)
+        )
     return checked
 
 
@@ -217,9 +219,10 @@ class MomentEstimator(ABC):
             return self
         left, freedom, silent, single = self._left_of(statistics)
         if not (freedom > 0.0 and left > 0.0):
-            raise ValueError(
-                f"the noise cannot be estimated, as {silent if freedom > 0.0 else single}: pass "
-                "noise_var=..., the variance of a reward"
+            raise ArgumentError(
+                "noise_var",
+                f"is missing, and cannot be estimated: {silent if freedom > 0.0 else single}",
+                cure="pass the variance of a reward",
             )
         return replace(self, noise_var=left / freedom)  # type: ignore[type-var]
 

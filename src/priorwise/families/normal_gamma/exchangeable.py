@@ -63,7 +63,7 @@ class ExchangeableNormalGammaPrior(Serializable):
     def for_arms(self, arms: int) -> NormalGammaPrior:
         """Return the prior of a task with this many arms."""
         arms = validation.count("arms", arms)
-        sizes.check_memory(f"arms={sizes.amount(arms)}", 128.0 * sizes.as_float(arms), "lower arms")
+        sizes.check_memory("arms", arms, 128.0 * sizes.as_float(arms), "lower arms")
         return NormalGammaPrior(np.full(arms, self.mean), self.pulls, self.shape, self.rate)
 
     def sample(self, rng: Stream, tasks: int, *, arms: int) -> NormalGammaEnvironment:

@@ -17,6 +17,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks
+from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Array, Names, arrays, words
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.separable import SeparableTasks
@@ -214,9 +215,10 @@ def given(prior: NormalGammaPrior, seen: GaussianStatistics) -> tuple[FloatArray
     mean.
     """
     if seen.squares is None:
-        raise ValueError(
-            "statistics must have squares where the variance of rewards is unknown: pass "
-            "GaussianStatistics(pulls, sums, squares)"
+        raise ArgumentError(
+            "statistics",
+            "must have squares where the variance of rewards is unknown",
+            cure="pass GaussianStatistics(pulls, sums, squares)",
         )
     by = seen.shifted(prior.mean)
     assert by.squares is not None
@@ -232,9 +234,10 @@ def given(prior: NormalGammaPrior, seen: GaussianStatistics) -> tuple[FloatArray
 
 def _check_mean(shape: FloatArray) -> None:
     if shape.min() <= 0.5:
-        raise ValueError(
-            f"an arm of shape {shape.min():g} has no mean before it is pulled, so that the best "
-            "mean after a pull is infinite: exact look-ahead needs shape above 1/2"
+        raise ArgumentError(
+            "shape",
+            "must be above 1/2 for an exact look-ahead, as the best mean after a pull is infinite",
+            got=shape.min(),
         )
 
 

@@ -13,6 +13,7 @@ from typing import Final, final
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray
 from priorwise.families.normal_gamma import student
 from priorwise.families.normal_gamma.prior import NormalGammaPrior
@@ -37,9 +38,11 @@ def diameter(prior: NormalGammaPrior) -> DiameterLaw:
     least = float(prior.shape.min())
     if least < LEAST:
         why = "is infinite" if least <= 0.5 else "depends on values beyond the range of floats"
-        raise ValueError(
-            f"the expected diameter under this NormalGammaPrior {why}: shape must be above "
-            f"{0.5 if least <= 0.5 else LEAST:g}, got {least:g}; no bound on rewards is finite"
+        raise ArgumentError(
+            "shape",
+            f"must be above {0.5 if least <= 0.5 else LEAST:g}, as the expected diameter {why}",
+            got=least,
+            cure="no bound on rewards is finite",
         )
     rows = np.stack([prior.mean, prior.scale, prior.freedom], axis=1)
     laws, counts = np.unique(rows, axis=0, return_counts=True)

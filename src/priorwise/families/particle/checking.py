@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import sizes, validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, shown
 from priorwise.core.hashing import mix
 from priorwise.core.streams import Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
@@ -24,13 +24,15 @@ TRIED: Final = 8  # rows of parameters on which functions are tried
 def function(name: str, value: Any, of: str, *, needed: bool = False) -> None:
     """Refuse what is not a function; None is fine unless one is needed."""
     if isinstance(value, type) or not (callable(value) or (value is None and not needed)):
-        raise TypeError(f"{name} must be a function of {of}, got {shown(value)}")
+        raise ArgumentTypeError(name, f"must be a function of {of}", got=value)
 
 
 def key_of(seed: int | None) -> int:
     """Return the seed of the particles' random numbers, which no run has."""
     if seed is None:
-        raise ValueError("seed must be given, as particles are drawn: pass seed=0, say")
+        raise ArgumentError(
+            "seed", "must be given, as particles are drawn", cure="pass seed=0, say"
+        )
     return mix(validation.seed(seed) ^ PARTICLES)
 
 
@@ -44,16 +46,18 @@ def particles(sample: Callable[[Stream], Any], key: int, count: Any) -> FloatArr
     their own random numbers.
     """
     count = validation.count("particles", count, least=2)
-    what = f"particles={sizes.amount(count)}"
-    sizes.check_memory(what, 8.0 * sizes.ARRAYS * sizes.as_float(count), "lower particles")
+    sizes.check_memory(
+        "particles", count, 8.0 * sizes.ARRAYS * sizes.as_float(count), "lower particles"
+    )
     found = rows_of(sample, QuasiStream(key, count))
     some = min(SAME_ROWS, count)
     again = rows_of(sample, QuasiStream(key, some))
     if not np.allclose(found[:some], again, rtol=1e-9, atol=0.0):
-        raise ValueError(
-            f"sample must draw each row from rng alone, but rows 0 to {some - 1} differ when they "
-            "are drawn by themselves: use no other random numbers, and no number of one row in "
-            "another"
+        raise ArgumentError(
+            "sample",
+            f"must draw each row from rng alone, but rows 0 to {some - 1} differ when they are "
+            "drawn by themselves",
+            cure="use no other random numbers, and no number of one row in another",
         )
     return found
 
@@ -65,12 +69,13 @@ def rows_of(sample: Callable[[Stream], Any], rng: Stream) -> FloatArray:
     array = validation.plain_array("the return value of sample", found)
     if array.dtype.kind not in "fiub" or array.ndim != 2 or len(array) != rng.tasks:
         hint = "; x[:, None] makes a column" if array.shape == (rng.tasks,) else ""
-        raise ValueError(
-            f"sample must return parameters (n, d), a row for each of n = rng.tasks = {rng.tasks}, "
-            f"got {array.dtype} of shape {array.shape}{hint}"
+        raise ArgumentError(
+            "sample",
+            f"must return parameters (n, d), a row for each of n = {rng.tasks}, not "
+            f"{array.dtype} of shape {array.shape}{hint}",
         )
     if array.shape[1] == 0 or not np.isfinite(array).all():
-        raise ValueError("sample must return at least one finite parameter for each row")
+        raise ArgumentError("sample", "must return at least one finite parameter for each row")
     return array.astype(np.float64)
 
 
@@ -79,8 +84,10 @@ def weights_of(weights: ArrayLike | None, count: int, given: bool) -> FloatArray
     if weights is None:
         return np.full(count, 1.0 / count)
     if not given:
-        raise ValueError(
-            "weights are for given draws: pass draws (n, d) for sample, or leave weights out"
+        raise ArgumentError(
+            "weights",
+            "are for given draws",
+            cure="pass draws (n, d) for sample, or leave weights out",
         )
     return validation.probabilities("weights", weights, count)
 
@@ -91,8 +98,7 @@ def possible(rewards: ArrayLike | None) -> tuple[float, ...] | None:
         return None
     values = validation.vector("rewards", rewards)
     if len(np.unique(values)) < 2 or len(np.unique(values)) < len(values):
-        wrong = shown(values.tolist())
-        raise ValueError(f"rewards must be two or more different values, got {wrong}")
+        raise ArgumentError("rewards", "must be two or more different values", got=values.tolist())
     return tuple(sorted(values.tolist(), reverse=True))
 
 
@@ -100,14 +106,15 @@ def range_of(reward_range: Any, rewards: tuple[float, ...] | None) -> tuple[floa
     """Return the least and the largest reward, where they are known."""
     if rewards is not None:
         if reward_range is not None and tuple(reward_range) != (rewards[-1], rewards[0]):
-            raise ValueError("reward_range follows from rewards: leave it out")
+            raise ArgumentError("reward_range", "follows from rewards", cure="leave it out")
         return rewards[-1], rewards[0]
     if reward_range is None:
         return None
     values = validation.numbers("reward_range", reward_range)
     if values.shape != (2,) or np.isnan(values).any() or not values[0] < values[1]:
-        wrong = shown(reward_range)
-        raise ValueError(f"reward_range must be the least and the largest reward, got {wrong}")
+        raise ArgumentError(
+            "reward_range", "must be the least and the largest reward", got=reward_range
+        )
     return float(values[0]), float(values[1])
 
 
@@ -115,16 +122,18 @@ def contexts_of(contexts: Any, dim: Any) -> tuple[Any, int | None]:
     """Return the law of the features, and how many there are."""
     if contexts is None:
         if dim is not None:
-            raise ValueError("dim is the number of features of contexts=..., and there are none")
+            raise ArgumentError(
+                "dim", "is the number of features of contexts=..., and there are none"
+            )
         return None, None
     law = law_of_contexts(contexts)
     if isinstance(law, GivenContexts):
         known = law.features.shape[2]
         if dim is not None and dim != known:
-            raise ValueError(f"dim is {shown(dim)}, but contexts have {known} features")
+            raise ArgumentError("dim", f"is {shown(dim)}, but contexts have {known} features")
         return law, known
     if dim is None:
-        raise ValueError("dim must be given, as these contexts do not tell how many features")
+        raise ArgumentError("dim", "must be given, as these contexts do not tell how many features")
     return law, validation.count("dim", dim)
 
 
@@ -137,9 +146,11 @@ def arms_of(model: Model, asked_for: int | None, parameters: FloatArray) -> int:
         with asked("mean_reward"):
             means = np.asarray(model.mean_reward(parameters[:TRIED]))
         if means.ndim != 2 or len(means) != len(parameters[:TRIED]):
-            raise ValueError(
-                f"mean_reward must return numbers (n, arm), a row for each of n = "
-                f"{len(parameters[:TRIED])} rows of parameters, got shape {means.shape}"
+            raise ArgumentError(
+                "mean_reward",
+                f"must return numbers (n, arm), a row for each of n = {len(parameters[:TRIED])} "
+                "rows of parameters",
+                got=means.shape,
             )
         found = means.shape[1]
     elif model.rewards is None:
@@ -147,10 +158,10 @@ def arms_of(model: Model, asked_for: int | None, parameters: FloatArray) -> int:
     if asked_for is not None:
         validation.count("arms", asked_for)
         if found is not None and found != asked_for:
-            raise ValueError(f"arms is {asked_for}, but there are {found}")
+            raise ArgumentError("arms", f"is {asked_for}, but there are {found}")
         return asked_for
     if found is None:
-        raise ValueError("arms must be given, as only log_density is: pass arms=...")
+        raise ArgumentError("arms", "must be given, as only log_density is", cure="pass arms=...")
     return validation.count("arms", found)
 
 
@@ -162,15 +173,18 @@ def log_prior_at(log_prior: Callable[..., Any], parameters: FloatArray) -> Float
     found = numbers_of("log_prior", found, shape, what)
     if np.isposinf(found).any():
         row = parameters[int(np.argmax(found))]
-        raise ValueError(f"log_prior must be below infinity, but is not at {row}")
+        raise ArgumentError("log_prior", f"must be below infinity, but is not at {row}")
     return np.where(np.isnan(found), -np.inf, found)
 
 
 def refuse_impossible(particles: int, task: int, actions: IntArray, rewards: FloatArray) -> None:
     """Raise what no particle allows."""
-    raise ValueError(
-        f"no particle allows the reward {rewards[task]:g} of arm {actions[task]} in task {task}: "
-        f"log_density is -inf for each of {particles:,} that earlier rewards leave. Check "
-        "log_density there, raise particles=..., or pass impossible='reset' to start such tasks "
-        "again"
+    raise ArgumentError(
+        "log_density",
+        f"is -inf for each of {particles:,} particles that earlier rewards leave: none "
+        f"allows the reward {rewards[task]:g} of arm {actions[task]} in task {task}",
+        cure=(
+            "check it there, raise particles=..., or pass impossible='reset' to start such "
+            "tasks again"
+        ),
     )

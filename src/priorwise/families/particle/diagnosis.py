@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.protocols import Seen
 from priorwise.core.types import FloatArray
@@ -76,8 +75,7 @@ class Diagnosis(Tabular):
 
 def diagnosed(prior: Any, run: Any) -> Diagnosis:
     """Tell the prior's belief the pulls of a kept run, one after the other."""
-    if not isinstance(run, Run):
-        raise TypeError(f"run must be a Run with keep=True, got {shown(run)}")
+    validation.instance("run", run, Run, "a Run with keep=True")
     from priorwise.families.particle.statistics import ParticleStatistics as Kind
 
     played = Kind.of(run, **Kind.known(prior))

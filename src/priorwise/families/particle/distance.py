@@ -12,6 +12,7 @@ from typing import Any, Final, Self, final
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError, MissingCapability
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.finite.distance import FinitePair
@@ -41,19 +42,22 @@ def pair(p: ParticlePrior, q: ParticlePrior) -> Any:
 def _check_densities(p: ParticlePrior, q: ParticlePrior) -> None:
     """Refuse priors whose densities are not known, or of which one has none."""
     if p.given != q.given:
-        raise ValueError(
-            "one of the priors is of given draws and the other has a density, so that they share "
-            "nothing: write both in one way to compare them"
+        raise ArgumentError(
+            "q",
+            "must be of given draws if the other prior is, and only then",
+            cure="write both in one way to compare them",
         )
     if p.log_prior is None or q.log_prior is None:
-        raise ValueError(
-            "the distance between two particle priors needs the densities of both: pass "
-            "log_prior=... to them, or let bounds and the ladder take the distance as tv=..."
+        raise MissingCapability(
+            "log_prior",
+            "is missing: the distance needs the densities of both priors",
+            cure="pass it, or let bounds and the ladder take the distance as tv=...",
         )
     if p.parameters.shape[1] != q.parameters.shape[1]:
-        raise ValueError(
-            f"the priors have {p.parameters.shape[1]} and {q.parameters.shape[1]} parameters, and "
-            "no density in common"
+        raise ArgumentError(
+            "q",
+            f"must have {p.parameters.shape[1]} parameters, as the other prior",
+            got=q.parameters.shape[1],
         )
 
 
@@ -89,10 +93,13 @@ class DensityPair:
         shares = sum(1.0 / (1.0 + np.exp(-np.clip(each, -700.0, 700.0))) for each in at)
         off, error = float(np.mean(shares)) - 1.0, float(np.std(shares)) / np.sqrt(len(at[0]))
         if len(at[0]) >= ENOUGH and abs(off) > SIGMAS * error + UNMET / len(at[0]):
-            raise ValueError(
-                "log_prior of the two priors must be log densities with their constants, and of "
-                f"what sample draws: their ratio averages to {1.0 + off:.3g} where it should to 1 "
-                f"(± {error:.2g})"
+            raise ArgumentError(
+                "log_prior",
+                "of the two priors must be log densities with their constants, and of what "
+                "sample draws",
+                cure=(
+                    f"their ratio averages to {1.0 + off:.3g} where it should to 1 (± {error:.2g})"
+                ),
             )
         return at[0], at[1]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, shown
 from priorwise.core.serial import discover
 
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
@@ -38,14 +38,14 @@ def register_function(function: Function, name: str | None = None) -> Function:
 
     """
     if not callable(function):
-        raise TypeError(f"function must be a function, got {shown(function)}")
+        raise ArgumentTypeError("function", "must be a function", got=function)
     if name is None:
         name = _own_name(function)
     else:
         validation.word("name", name)
     known = _FUNCTIONS.get(name)
     if known is not None and known is not function and not _redefined(known, function):
-        raise ValueError(f"name {name!r} is taken by another function; choose another name=...")
+        raise ArgumentError("name", "is taken by another function", got=name, cure="choose another")
     _FUNCTIONS[name] = function
     return function
 
@@ -55,25 +55,30 @@ def name_of(argument: str, function: Callable[..., Any]) -> str:
     for name, known in _FUNCTIONS.items():
         if known is function:
             return name
-    raise TypeError(
-        f"{argument} is a function, which JSON cannot hold: register it, here and where the file "
-        f"is read, with priorwise.families.register_function({argument}), and the file holds its "
-        "name"
+    raise ArgumentTypeError(
+        argument,
+        "is a function, which JSON cannot hold",
+        cure=(
+            "register it, here and where the file is read, with "
+            f"priorwise.families.register_function({argument}), and the file holds its name"
+        ),
     )
 
 
 def function_named(argument: str, name: Any) -> Callable[..., Any]:
     """Return the function that was registered under a name; nothing is imported to find it."""
-    if not isinstance(name, str):
-        raise TypeError(f"{argument} must be the name of a function, got {shown(name)}")
+    validation.instance(argument, name, str, "the name of a function")
     if name not in _FUNCTIONS:
         discover()  # packages that were installed with models, never what the file says
     if name not in _FUNCTIONS:
         known = ", ".join(sorted(_FUNCTIONS)) or "none"
-        raise ValueError(
-            f"{argument}: no function {shown(name)} is registered (there are {known}). "
-            "Files name functions and never import them: first import the module that has it and "
-            "calls priorwise.families.register_function"
+        raise ArgumentError(
+            argument,
+            f"no function {shown(name)} is registered (there are {known}). Files name functions "
+            "and never import them",
+            cure=(
+                "first import the module that has it and calls priorwise.families.register_function"
+            ),
         )
     return _FUNCTIONS[name]
 
@@ -82,9 +87,10 @@ def _own_name(function: Callable[..., Any]) -> str:
     module = getattr(function, "__module__", None)
     name = getattr(function, "__qualname__", "")
     if not module or not name or not all(part.isidentifier() for part in name.split(".")):
-        raise ValueError(
-            f"{shown(function)} has no name by which code elsewhere would find it, as a "
-            "function inside another or a lambda: pass name=..., or define it in a module"
+        raise ArgumentError(
+            "name",
+            f"is missing, and {shown(function)} has none by which code elsewhere would find it",
+            cure="pass name=..., or define the function in a module",
         )
     return f"{module}:{name}"
 

@@ -13,6 +13,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.hashing import invert
 from priorwise.core.protocols import Signal
 from priorwise.core.streams import Stream
@@ -121,9 +122,10 @@ class Model:
         found = numbers_of("mean_reward", found, shape, f"for parameters {parameters.shape}")
         if not np.isfinite(found).all():
             row = int(np.argmin(np.isfinite(found).all(axis=1)))
-            raise ValueError(
-                f"mean_reward must be finite, but is {found[row]} at the parameters "
-                f"{parameters[row]}: cut off a tail without a mean, or keep it out of the prior"
+            raise ArgumentError(
+                "mean_reward",
+                f"must be finite, but is {found[row]} at the parameters {parameters[row]}",
+                cure="cut off a tail without a mean, or keep it out of the prior",
             )
         return found
 
@@ -134,9 +136,10 @@ class Model:
         total = chance.sum(axis=0)
         if np.abs(total - 1.0).max() > SUM_TO_ONE:
             row = int(np.argmax(np.abs(total - 1.0)))
-            raise ValueError(
-                f"log_density must be the log probability of each of rewards={self.rewards[::-1]}, "
-                f"but they sum to {total[row]:g} for arm {arm} at the parameters {parameters[row]}"
+            raise ArgumentError(
+                "log_density",
+                f"must be the log probability of each of rewards={self.rewards[::-1]}, but they "
+                f"sum to {total[row]:g} for arm {arm} at the parameters {parameters[row]}",
             )
         return np.asarray(chance / total)
 
@@ -160,8 +163,8 @@ class Model:
             what = f"for parameters {(len(rows), parameters.shape[1])}"
             found = numbers_of("sample_reward", found, (len(rows),), what)
             if not np.isfinite(found).all():
-                raise ValueError(
-                    f"sample_reward must be finite, but drew {found[~np.isfinite(found)][0]:g}"
+                raise ArgumentError(
+                    "sample_reward", f"must be finite, but drew {found[~np.isfinite(found)][0]:g}"
                 )
             out[rows] = found
         return out
@@ -170,9 +173,13 @@ class Model:
         self, parameters: FloatArray, arm: int, uniform: FloatArray, context: Any
     ) -> FloatArray:
         if self.rewards is None:
-            raise TypeError(
-                "rewards cannot be drawn: pass sample_reward=..., a function of (parameters, arm, "
-                "rng), or rewards=[...] if a reward has few possible values"
+            raise ArgumentTypeError(
+                "rewards",
+                "cannot be drawn",
+                cure=(
+                    "pass sample_reward=..., a function of (parameters, arm, rng), or "
+                    "rewards=[...] if a reward has few possible values"
+                ),
             )
         chance = self.chances(parameters, arm, context).T
         return np.array(self.rewards)[invert(chance, uniform)[:, 0]]
@@ -197,9 +204,10 @@ class Model:
             own = np.diag(self.densities(few, arm, drawn, context))
             if np.isneginf(own).any():
                 row = int(np.argmax(np.isneginf(own)))
-                raise ValueError(
-                    f"log_density deems impossible what sample_reward drew: {drawn[row]:g} for arm "
-                    f"{arm} at the parameters {few[row]}"
+                raise ArgumentError(
+                    "log_density",
+                    "deems impossible what sample_reward drew",
+                    cure=f"{drawn[row]:g} for arm {arm} at the parameters {few[row]}",
                 )
 
 
@@ -219,15 +227,17 @@ def numbers_of(name: str, found: Any, shape: tuple[int, ...], what: str) -> Floa
     array = validation.plain_array(f"the return value of {name}", found)
     if array.dtype.kind not in "fiub" or array.shape != shape:
         kind = "" if array.dtype.kind in "fiub" else f"{array.dtype} of "
-        raise ValueError(
-            f"{name} must return numbers of shape {shape} {what}, got {kind}shape {array.shape}: "
-            "compute element by element, with broadcasting"
+        raise ArgumentError(
+            name,
+            f"must return numbers of shape {shape} {what}, got {kind}shape {array.shape}",
+            cure="compute element by element, with broadcasting",
         )
     return array.astype(np.float64, copy=False)
 
 
 def _refuse_density(value: float, parameters: FloatArray, arm: int, reward: float) -> None:
-    raise ValueError(
-        f"log_density must be a number below infinity, or -inf for what is impossible, but is "
-        f"{value:g} for arm {arm}, reward {reward:g} and the parameters {parameters}"
+    raise ArgumentError(
+        "log_density",
+        f"must be a number below infinity, or -inf for what is impossible, but is {value:g} for "
+        f"arm {arm}, reward {reward:g} and the parameters {parameters}",
     )

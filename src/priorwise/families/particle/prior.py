@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import argument_checks, sizes, validation
+from priorwise.core.errors import ArgumentError, MissingCapability
 from priorwise.core.streams import Purpose, Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.linear.contexts import Contexts
@@ -150,9 +151,10 @@ class ParticlePrior(Enumerated, Described):
         source: Any = sample
         given = not callable(source) or isinstance(source, type)
         if given and log_prior is not None:
-            raise ValueError(
-                "log_prior is for a prior with a density, but given draws are the only possible "
-                "tasks: pass a function for sample, or leave log_prior out"
+            raise ArgumentError(
+                "log_prior",
+                "is for a prior with a density, but given draws are the only possible tasks",
+                cure="pass a function for sample, or leave log_prior out",
             )
         key = checking.key_of(0 if given else seed)
         if given:
@@ -201,8 +203,8 @@ class ParticlePrior(Enumerated, Described):
             outside = np.isneginf(self.log_prior_at(self.parameters))
             if outside.any():
                 row = self.parameters[int(np.argmax(outside))]
-                raise ValueError(
-                    f"log_prior must be finite where sample draws, but is not at {row}"
+                raise ArgumentError(
+                    "log_prior", f"must be finite where sample draws, but is not at {row}"
                 )
 
     @property
@@ -243,7 +245,9 @@ class ParticlePrior(Enumerated, Described):
     def log_prior_at(self, parameters: FloatArray) -> FloatArray:
         """Log density of the prior at some parameters ``(n, d)``, ``(n,)``."""
         if self.log_prior is None:
-            raise TypeError("the density of this prior is not known: pass log_prior=...")
+            raise MissingCapability(
+                "log_prior", "is missing, without which the density of this prior is not known"
+            )
         return checking.log_prior_at(self.log_prior, parameters)
 
     # -- tasks and beliefs
@@ -265,9 +269,9 @@ class ParticlePrior(Enumerated, Described):
     def belief(self, tasks: int) -> ParticleBelief:
         """Start at the prior."""
         tasks = argument_checks.tasks_of(tasks)
-        what = f"tasks={sizes.amount(tasks)} with particles={sizes.amount(self.particles)}"
+        size = f"{sizes.amount(tasks)} with {sizes.amount(self.particles)} particles"
         needed = 8.0 * self.particles * sizes.as_float(tasks)
-        sizes.check_memory(what, needed, "take fewer tasks at once, or lower particles")
+        sizes.check_memory("tasks", size, needed, "take fewer tasks at once, or lower particles")
         return begun(self, tasks)
 
     def belief_given(self, statistics: Any) -> ParticleBelief:

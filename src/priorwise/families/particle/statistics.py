@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.particle.belief import ParticleBelief
@@ -52,23 +53,28 @@ class ParticleStatistics(PerTask):
         arms = validation.count("arms", self.arms)
         chosen = validation.numbers("actions", self.actions)
         if chosen.ndim != 2 or len(chosen) == 0:
-            wrong = f"got shape {chosen.shape}"
-            raise ValueError(f"actions must be (task, step) of at least one task, {wrong}")
+            raise ArgumentError(
+                "actions", "must be (task, step) of at least one task", got=chosen.shape
+            )
         actions = chosen.astype(np.int64)
         if not np.array_equal(actions, chosen) or actions.min(initial=0) < -1:
-            raise ValueError("actions must be arms, or -1 for none")
+            raise ArgumentError("actions", "must be arms, or -1 for none")
         if actions.max(initial=-1) >= arms:
-            raise ValueError(f"actions must be arms 0..{arms - 1}, got {actions.max()}")
+            raise ArgumentError("actions", f"must be arms 0..{arms - 1}", got=actions.max())
         rewards = validation.numbers("rewards", self.rewards)
         if rewards.shape != actions.shape or not np.isfinite(rewards).all():
-            raise ValueError(
-                f"rewards must be finite, of the shape {actions.shape} of actions, got "
-                f"{rewards.shape}"
+            raise ArgumentError(
+                "rewards",
+                f"must be finite, of the shape {actions.shape} of actions",
+                got=rewards.shape,
             )
         shown = None if self.shown is None else validation.numbers("shown", self.shown)
         if shown is not None and (shown.ndim != 4 or shown.shape[:3] != (*actions.shape, arms)):
-            wrong = f"(task, step, arm, dim), {(*actions.shape, arms)} and a dim"
-            raise ValueError(f"shown must be {wrong}, got {shown.shape}")
+            raise ArgumentError(
+                "shown",
+                f"must be (task, step, arm, dim), {(*actions.shape, arms)} and a dim",
+                got=shown.shape,
+            )
         columns = _packed({"actions": actions, "rewards": rewards, "shown": shown})
         self._set(arms=arms, names=validation.names(self.names, arms), **columns)
 
@@ -91,10 +97,7 @@ class ParticleStatistics(PerTask):
         shown = None
         if dim:
             if played.log is None or played.log.shape[2] != arms * dim:
-                raise ValueError(
-                    f"the log of these tasks must hold {arms} x {dim} features of each pull, as "
-                    "tasks of a ParticlePrior log them"
-                )
+                raise ArgumentError("log", f"must hold {arms} x {dim} features of each pull")
             shown = played.log.reshape(*actions.shape, arms, dim)
         return cls(actions, rewards, arms, shown, names=names)
 
@@ -127,7 +130,9 @@ class ParticleStatistics(PerTask):
         """Join tasks, or put the pulls of the same tasks one after the other."""
         mine, yours = self._columns(), other._columns()
         if (self.shown is None) != (other.shown is None):
-            raise ValueError(f"cannot {how}: one of the two has features (shown); leave them out")
+            raise ArgumentError(
+                "other", "must have features (shown) if these tasks have, and only then"
+            )
         both = {name: (getattr(self, name), getattr(other, name)) for name in self.shared}
         agreed = {name: self._agreed(name, *pair) for name, pair in both.items()}
         if how == "merge":

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from priorwise.core.errors import ArgumentError
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.beta.distance import BetaPair
@@ -114,7 +115,7 @@ class MdpPair:
             ]
             others += [NormalMeans(a, b) for a, b in zip(*laws, strict=True) if a != b]
         elif not np.array_equal(mine.means, yours.means):
-            raise ValueError("the priors have different known rewards: give both the same")
+            raise ArgumentError("q", "must have the known rewards of the other prior")
         apart = not np.array_equal(p.possible, q.possible)
         return cls(BetaPair(() if apart else tuple(arms)), () if apart else tuple(others), apart)
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.rewards import RewardLaw
 from priorwise.core.streams import WorldStreams
@@ -72,9 +73,11 @@ class Rounds:
         ends = np.broadcast_to(self.ends(step), tasks)
         if (wrong := (self.arrived(after) >= 0) != ends).any():
             task = int(np.argmax(wrong))
-            raise ValueError(
-                "after must be a state, or state + states (1 + arrived) at the end of a round, got "
-                f"{after[task]} in task {task}"
+            raise ArgumentError(
+                "after",
+                "must be a state, or state + states (1 + arrived) at the end of a round (task "
+                f"{task})",
+                got=after[task],
             )
 
     def left(self, seen: Seen) -> int | IntArray:
@@ -90,14 +93,15 @@ class Rounds:
         """Return the states that a signal shows, ``(task,)``, if it shows states."""
         array = np.asarray(signal)
         if array.shape != (tasks,) or array.dtype.kind not in "iu":
-            raise ValueError(
-                f"{name} must be the state of each task, integers ({tasks},), got "
-                f"{'None' if signal is None else f'{array.dtype} of shape {array.shape}'}"
+            raise ArgumentError(
+                name,
+                f"must be the state of each task, integers ({tasks},)",
+                got="None" if signal is None else f"{array.dtype} of shape {array.shape}",
             )
         most = self.states * (self.states + 1) if self.shows else self.states
         if array.size and not 0 <= array.min() <= array.max() < most:
             wrong = array.min() if array.min() < 0 else array.max()
-            raise ValueError(f"{name} must be states 0..{most - 1}, got {wrong}")
+            raise ArgumentError(name, f"must be states 0..{most - 1}", got=wrong)
         return self.now(array.astype(np.int64, copy=False))
 
 
@@ -206,9 +210,10 @@ class DrawnMdps:
         """Value of each action now in each of them, ``(task, draw, arm)``."""
         left = np.asarray(self.rounds.left(seen))
         if left.max() > self.plans.shape[2]:
-            raise ValueError(
-                f"these MDPs were planned for {self.plans.shape[2]} steps, but {left.max()} are "
-                "left: seen.step is before the step of the draw"
+            raise ArgumentError(
+                "seen.step",
+                "must not be before the step of the draw: these MDPs were planned for "
+                f"{self.plans.shape[2]} steps, but {left.max()} are left",
             )
         rows = np.arange(len(self.plans))
         return np.asarray(self.plans[rows, :, left - 1, self.rounds.now(seen.signal)])

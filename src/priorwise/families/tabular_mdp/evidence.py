@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray
 from priorwise.families.beta.likelihood.rising import log_rising
 from priorwise.families.tabular_mdp.prior import DirichletMdpPrior
@@ -31,9 +32,10 @@ def log_marginal(prior: DirichletMdpPrior, statistics: Any) -> FloatArray:
     for what the prior deems impossible.
     """
     if (prior.states, prior.arms) != (statistics.states, statistics.arms):
-        raise ValueError(
-            f"the prior has {prior.states} states and {prior.arms} actions, but the statistics "
-            f"have {statistics.states} and {statistics.arms}"
+        raise ArgumentError(
+            "statistics",
+            f"must have the {prior.states} states and {prior.arms} actions of the prior",
+            got=(statistics.states, statistics.arms),
         )
     moves = statistics.moves.astype(np.int64)
     total = _rewards(prior.reward_model, statistics)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.beta.likelihood.arm import ArmCounts, alpha_beta, fit_arm
 from priorwise.families.beta.likelihood.rising import RisingSums
@@ -176,24 +176,27 @@ class DirichletMdpMarginalLikelihood:
     def __post_init__(self) -> None:
         """Check the options."""
         if self.like is not None and not isinstance(self.like, DirichletMdpPrior):
-            raise TypeError(
-                f"like must be a DirichletMdpPrior of the same tasks, got {shown(self.like)}"
+            raise ArgumentTypeError(
+                "like", "must be a DirichletMdpPrior of the same tasks", got=self.like
             )
         if validation.number("regulariser", self.regulariser) < 0:
-            raise ValueError(
-                f"regulariser must not be negative, got {self.regulariser:g}; 0 is plain maximum "
-                "likelihood"
+            raise ArgumentError(
+                "regulariser",
+                "must not be negative",
+                got=self.regulariser,
+                cure="0 is plain maximum likelihood",
             )
 
     def for_tasks(self, known: KnownTasks) -> DirichletMdpMarginalLikelihood:
         """Take from the learner's start what was left open; refuse other tasks."""
         start = getattr(known.start, "prior", known.start)
         like = start if self.like is None else self.like
-        if not isinstance(like, DirichletMdpPrior):
-            raise TypeError(
-                "DirichletMdpMarginalLikelihood needs like=..., a DirichletMdpPrior of the tasks, "
-                "to know which moves are possible"
-            )
+        validation.instance(
+            "like",
+            like,
+            DirichletMdpPrior,
+            "a DirichletMdpPrior of the tasks, to know which moves are possible",
+        )
         known.check_contexts(self, like.contexts)
         known.check_arms(self, like=like.arms)
         return replace(self, like=like)
@@ -203,19 +206,23 @@ class DirichletMdpMarginalLikelihood:
         begin = getattr(start, "prior", start)
         like = begin if self.like is None else self.like
         if not isinstance(like, DirichletMdpPrior):
-            raise TypeError("pass like=..., a DirichletMdpPrior of the tasks, to fit one")
+            raise ArgumentTypeError(
+                "like", "is missing: a DirichletMdpPrior of the tasks, to fit one"
+            )
         statistics = MdpStatistics.of(data, **MdpStatistics.known(like))
         played = statistics.pulls.reshape(statistics.tasks, -1).any(axis=1)
         if not played.any():
-            raise ValueError("no task has a step, so there is nothing to fit")
+            raise ArgumentError("data", "must have a task with a step")
         alpha, errors = like.transitions.copy(), np.zeros_like(like.transitions)
         moves = statistics.moves.astype(np.int64)
         impossible = np.argwhere((moves > 0) & ~like.possible)
         if len(impossible):
             task, state, action, after = impossible[0]
-            raise ValueError(
-                f"task {task} moved from state {state} to {after} by action {action}, which like "
-                "deems impossible: give that move a positive number there"
+            raise ArgumentError(
+                "like",
+                f"rules out the move of task {task} from state {state} to {after} by action "
+                f"{action}",
+                cure="give it a positive number there",
             )
         warm = isinstance(begin, DirichletMdpPrior) and np.array_equal(
             begin.possible, like.possible

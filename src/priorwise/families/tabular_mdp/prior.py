@@ -245,15 +245,16 @@ class DirichletMdpPrior(Serializable):
 
         seen = seen_by(self, statistics)
         if seen.states != self.states:
-            raise ValueError(
-                f"the prior has {self.states} states, but the statistics have {seen.states}"
+            raise ArgumentError(
+                "statistics", f"must have the {self.states} states of the prior", got=seen.states
             )
         wrong = np.argwhere((seen.moves > 0) & ~self.possible)
         if len(wrong):
             task, state, action, after = wrong[0]
-            raise ValueError(
-                f"task {task} of the statistics moved from state {state} to {after} by action "
-                f"{action}, which the prior deems impossible"
+            raise ArgumentError(
+                "statistics",
+                f"must be possible under the prior, but task {task} moved from state {state} to "
+                f"{after} by action {action}",
             )
         resets = np.zeros(seen.tasks, dtype=np.int64)
         return MdpBelief(self, self.transitions + seen.moves, seen.pulls, seen.sums, resets)

@@ -14,6 +14,7 @@ from attrs import field, frozen
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Array, Number, arrays
 from priorwise.core.rewards import BernoulliRewards, NoiselessRewards, NormalRewards, RewardLaw
 from priorwise.core.serial import Serializable
@@ -186,8 +187,9 @@ def model_of(rewards: Any, shape: tuple[int, int]) -> RewardModel:
     else:
         model = KnownRewards(*_tables(rewards=rewards))
     if model.means.shape != shape:
-        raise ValueError(
-            f"rewards must have a row for each state and a column for each action, {shape}, got "
-            f"{model.means.shape}"
+        raise ArgumentError(
+            "rewards",
+            f"must have a row for each state and a column for each action, {shape}",
+            got=model.means.shape,
         )
     return model

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray
 from priorwise.families.tabular_mdp.prior import DirichletMdpPrior
 
@@ -54,7 +55,7 @@ def riverswim(
     """
     worth = validation.number("pulls", pulls)
     if worth <= 0.0:
-        raise ValueError(f"pulls must be positive, got {worth:g}")
+        raise ArgumentError("pulls", "must be positive", got=worth)
     rewards = np.zeros((validation.count("states", states, least=2), 2))
     rewards[0, LEFT], rewards[-1, RIGHT] = 0.005, 1.0
     return DirichletMdpPrior(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError
 from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray
 from priorwise.families.tabular_mdp.environment import LastMove
@@ -50,18 +50,20 @@ class MdpStatistics(PerTask):
         """Check and freeze the columns."""
         moves = counts("moves", self.moves, (None, None, None, None))
         if moves.shape[1] != moves.shape[3]:
-            raise ValueError(
-                "moves must be (task, state, action, next state) with as many next states as "
-                f"states, got {moves.shape}"
+            raise ArgumentError(
+                "moves",
+                "must be (task, state, action, next state) with as many next states as states",
+                got=moves.shape,
             )
         pulls = counts("pulls", self.pulls, moves.shape[:3])
         seen = moves.sum(axis=3)
         if (seen > pulls).any():
             task, state, action = np.argwhere(seen > pulls)[0]
-            raise ValueError(
-                f"moves must not exceed pulls, but task {task} has {seen[task, state, action]:g} "
+            raise ArgumentError(
+                "moves",
+                f"must not exceed pulls, but task {task} has {seen[task, state, action]:g} "
                 f"moves and {pulls[task, state, action]:g} pulls of action {action} in state "
-                f"{state}"
+                f"{state}",
             )
         sums, squares = (
             table(name, getattr(self, name), pulls.shape) for name in ("sums", "squares")
@@ -100,8 +102,10 @@ class MdpStatistics(PerTask):
         it.
         """
         if isinstance(steps, slice):
-            raise ValueError(
-                "steps must be a number, of the first steps: where a step led is seen at the next"
+            raise ArgumentError(
+                "steps",
+                "must be a number, of the first steps",
+                cure="where a step led is seen at the next",
             )
         return super().of(data, steps=steps, **known)
 
@@ -125,10 +129,12 @@ class MdpStatistics(PerTask):
         actions, rewards = trajectory(played.actions, played.rewards, arms)
         shows = round_steps is not None and last_move == "shown"
         if played.log is None or played.log.shape != (*actions.shape, 1 + shows):
-            raise ValueError("the tasks show no states: statistics of an MDP need the log of one")
+            raise ArgumentError("run", "must show states, as a log of an MDP does")
         at = played.log[:, :, 0].astype(np.int64)
         if at.min() < 0 or at.max() >= states:
-            raise ValueError(f"logged states must be 0..{states - 1}, got {at.min()} to {at.max()}")
+            raise ArgumentError(
+                "logged", f"states must be 0..{states - 1}", got=(at.min(), at.max())
+            )
         tasks, horizon = actions.shape
         pairs = (np.arange(tasks)[:, None] * states + at) * arms + actions  # (task, step)
 
@@ -179,15 +185,17 @@ class MdpStatistics(PerTask):
         pulls.check(self.arms)
         seen = np.asarray(pulls.signal)
         if seen.ndim not in (1, 2) or len(seen) != self.tasks or seen.dtype.kind not in "iu":
-            raise ValueError(
-                "signal must be the state of each task, integers (task,), or the state and the "
-                f"next one, (task, 2), got {shown(pulls.signal)}"
+            raise ArgumentError(
+                "signal",
+                "must be the state of each task, integers (task,), or the state and the next "
+                "one, (task, 2)",
+                got=pulls.signal,
             )
         pairs = np.full((self.tasks, 2), -1, dtype=np.int64)
         pairs[:, : seen.reshape(self.tasks, -1).shape[1]] = seen.reshape(self.tasks, -1)
         state, after = pairs[pulls.tasks].T
         if state.size and (state.min() < 0 or max(state.max(), after.max()) >= self.states):
-            raise ValueError(f"signal must be states 0..{self.states - 1}, got {pairs.max()}")
+            raise ArgumentError("signal", f"must be states 0..{self.states - 1}", got=pairs.max())
         place = pulls.tasks, state, pulls.actions
         columns["pulls"][place] += 1.0
         columns["sums"][place] += pulls.rewards
@@ -205,7 +213,5 @@ class MdpStatistics(PerTask):
     ) -> None:
         for name, mine, asked in (("states", self.states, states), ("arms", self.arms, arms)):
             if asked is not None and mine != asked:
-                raise ValueError(
-                    f"the statistics have {name}={mine}, but {name}={asked} was asked for"
-                )
+                raise ArgumentError(name, f"must be that of the statistics, {mine}", got=asked)
         self._agreed("names", self.names, names)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import argument_checks, sizes, validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy, for_arms
 from priorwise.core.streams import Purpose, Streams
@@ -130,7 +131,7 @@ def sample_complexity(
     seed, least = validation.seed(seed), validation.count("least", least)
     most, draws = validation.count("most", most, least=least), validation.count("draws", draws)
     if not validation.number("precision", precision) > 1.0:
-        raise ValueError(f"precision is a factor larger than 1, got {precision:g}")
+        raise ArgumentError("precision", "is a factor larger than 1", got=precision)
     argument_checks.fixed_prior("prior", prior)
     if estimator is None:
         estimator = ask(prior, "moments", "sample_complexity without an estimator")(prior)
@@ -139,7 +140,7 @@ def sample_complexity(
     explore = Uniform() if exploration is None else exploration
     size: Any = {"horizon": horizon, "tasks": most, "times": replicates}
     check_run(prior, [explore], **size, keep=True, named="most", times_named="replicates")
-    sizes.check_memory(f"draws={sizes.amount(draws)}", 64.0 * sizes.as_float(draws), "lower draws")
+    sizes.check_memory("draws", draws, 64.0 * sizes.as_float(draws), "lower draws")
     tried: dict[int, Tried] = {}
 
     def error(tasks: int, replicate: int) -> float:

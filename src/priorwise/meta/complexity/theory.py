@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from priorwise.core import argument_checks, validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.protocols import Policy
 from priorwise.core.types import FloatArray
 from priorwise.families.registry import ask, offers
@@ -58,8 +59,10 @@ def whitened_errors(truth: Any, mean: FloatArray, cov: FloatArray) -> tuple[floa
     """
     values, vectors = np.linalg.eigh(truth.cov)
     if values[0] <= 1e-14 * max(values[-1], 0.0):
-        raise ValueError(
-            "truth must have a covariance that is not singular: errors are measured in its units"
+        raise ArgumentError(
+            "truth",
+            "must have a covariance that is not singular",
+            cure="errors are measured in its units",
         )
     root = (vectors / np.sqrt(values)) @ vectors.T
     far = np.linalg.norm(root @ (mean - truth.mean))

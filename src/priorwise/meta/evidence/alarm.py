@@ -5,7 +5,7 @@ from typing import Self, final
 import numpy as np
 from attrs import evolve, field, frozen
 
-from priorwise.core import argument_checks
+from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.parameters import Checked, Number
 from priorwise.core.protocols import Prior
@@ -76,11 +76,9 @@ class Alarm:
         raises the alarm for certain, whatever came before and whatever ``other`` says: under
         ``prior`` that never happens.
         """
-        if not isinstance(played, Trajectory):
-            wrong = type(played).__name__
-            raise TypeError(
-                f"played must be a Trajectory, such as run.trajectory of a kept run, got {wrong}"
-            )
+        validation.instance(
+            "played", played, Trajectory, "a Trajectory, such as run.trajectory of a kept run"
+        )
         ours, theirs = (log_marginal_likelihood(each, played) for each in (self.prior, self.other))
         sure, gone = np.isneginf(ours), np.isneginf(theirs)
         gained = np.subtract(theirs, ours, out=np.zeros(len(ours)), where=~(sure | gone))

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, final
 from attrs import evolve, field, frozen
 
 from priorwise.core import argument_checks
-from priorwise.core.errors import ArgumentError
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.parameters import Checked, Count, Instance, Number, Role
 from priorwise.core.protocols import Policy, Prior, for_arms
 from priorwise.core.streams import Stream
@@ -224,8 +224,10 @@ def _check_reads(estimator: Any, start: Any) -> None:
     kind = ask(start, "statistics", "EmpiricalBayes", "start")
     reads = getattr(estimator, "reads", None)
     if reads is not None and reads is not kind:
-        raise TypeError(
-            f"{type(estimator).__name__} reads {reads.__name__}, but a learner that starts from a "
-            f"{type(start).__name__} gathers {kind.__name__}: take an estimator for that prior, or "
-            "pass a start for the estimator"
+        raise ArgumentTypeError(
+            "estimator",
+            f"must read {kind.__name__}, which a learner that starts from a "
+            f"{type(start).__name__} gathers",
+            got=reads,
+            cure="take an estimator for that prior, or pass a start for the estimator",
         )

@@ -12,6 +12,7 @@ from typing import Any, Protocol, final, runtime_checkable
 from attrs import field, frozen
 
 from priorwise.core import argument_checks
+from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Checked, Count
 from priorwise.core.protocols import Policy, Prior, for_arms
 from priorwise.core.streams import Stream
@@ -111,8 +112,10 @@ class ExploreThenCommit:
         """Everything is left to explore."""
         made_for = getattr(self.exploration, "arms", setting.arms)
         if isinstance(made_for, int) and made_for != setting.arms:
-            wanted = f"the {setting.arms} arms of the tasks"
-            raise ValueError(f"exploration must be made for {wanted}, but has arms={made_for}")
+            raise ArgumentError(
+                "exploration",
+                f"must be made for the {setting.arms} arms of the tasks, but has arms={made_for}",
+            )
         held = setting.blank if self.exploring_with is None else self.exploring_with
         known = KnownTasks.of(setting.truth, held=held)
         held = held.for_tasks(known) if isinstance(held, Exploring) else held

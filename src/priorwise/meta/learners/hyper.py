@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priorwise.core.errors import ArgumentError
 from priorwise.core.protocols import Prior
 from priorwise.core.streams import Stream
 from priorwise.core.trajectories import Trajectory
@@ -65,16 +66,20 @@ class CandidatePriors:
         even = np.full(len(priors), 1.0 / len(priors))
         mixture = MixturePrior(priors, even if probs is None else probs)
         if getattr(mixture.contexts, "of_environment", False):
-            raise ValueError(
-                "priors must share the law of contexts: pass the same contexts to all of them"
+            raise ArgumentError(
+                "priors",
+                "must share the law of contexts",
+                cure="pass the same contexts to all of them",
             )
         object.__setattr__(self, "mixture", mixture)
 
     def start(self, setting: Setting) -> "CandidatePosterior":
         """Start at the given probabilities."""
         if self.mixture.arms != setting.arms:
-            raise ValueError(
-                f"the candidates have {self.mixture.arms} arms, but the tasks have {setting.arms}"
+            raise ArgumentError(
+                "candidates",
+                f"must have the {setting.arms} arms of the tasks",
+                got=self.mixture.arms,
             )
         with np.errstate(divide="ignore"):
             return CandidatePosterior(self, np.log(self.mixture.probs))

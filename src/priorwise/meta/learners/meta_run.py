@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, MissingCapability, shown
 from priorwise.core.estimates import Estimate, mean_estimate, std_error
 from priorwise.core.frames import Table, Tabular, frame
 from priorwise.core.protocols import Policy, Prior
@@ -125,8 +125,9 @@ class MetaRun(Tabular):
         """
         self._check_paired(other)
         if last is None and other.episodes != self.episodes:
-            numbers = f"{self.episodes} and {other.episodes}"
-            raise ValueError(f"the runs have {numbers} episodes: pass last=...")
+            raise ArgumentError(
+                "last", f"is missing for runs of {self.episodes} and {other.episodes} episodes"
+            )
         return mean_estimate((other._window(first, last) - self._window(first, last)).mean(axis=1))
 
     @property
@@ -186,18 +187,25 @@ class MetaRun(Tabular):
         replicate.
         """
         if not isinstance(others, Mapping | None):
-            wrong = type(others).__name__
-            raise TypeError(f"others must be a dictionary of runs by name, got {wrong}")
+            raise ArgumentTypeError(
+                "others", "must be a dictionary of runs by name", got=type(others)
+            )
         runs = {validation.text("label", label) or ("this learner" if others else ""): self}
         for name, other in (others or {}).items():
             named = f"others[{shown(validation.text('others', name))}]"
             self._check_paired(other, named)
             if name in runs:
-                own = f"others must have names of their own, but {name!r} is this run's label"
-                raise ValueError(f"{own}: pass label=...")
+                raise ArgumentError(
+                    "others",
+                    f"must have names of their own, but {name!r} is this run's label",
+                    cure="pass label=...",
+                )
             if other.episodes != self.episodes:
-                many = f"others must have as many episodes, {self.episodes}"
-                raise ValueError(f"{many}, but {name!r} has {other.episodes}")
+                raise ArgumentError(
+                    "others",
+                    f"must have as many episodes, {self.episodes}, but {name!r} has "
+                    f"{other.episodes}",
+                )
             runs[name] = other
         reference = next(iter(others), "") if others else ""
         so_far = {name: _so_far(run.rewards) for name, run in runs.items()}
@@ -220,28 +228,30 @@ class MetaRun(Tabular):
         return f"{text} (first {tenth:,}: {early}, last {tenth:,}: {late})"
 
     def _check_paired(self, other: MetaRun, named: str = "other") -> None:
-        if not isinstance(other, MetaRun):
-            wrong = type(other).__name__
-            raise TypeError(f"{named} must be a MetaRun on the same tasks, got {wrong}")
-        same = f"{named} must be a run on the same tasks"
+        validation.instance(named, other, MetaRun, "a MetaRun on the same tasks")
         for name in ("replicates", "first_replicate", "horizon", "seed"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                raise ValueError(f"{same}, but its {name} is {theirs} instead of {mine}")
+                raise ArgumentError(named, f"must have {name}={mine}, as this run", got=theirs)
         if other.prior is not self.prior and other.prior != self.prior:
-            raise ValueError(f"{same}, but its prior is another one")
+            raise ArgumentError(named, "must have the prior of this run")
 
     @property
     def _kept(self) -> tuple[Replicate, ...]:
         if self.kept is None:
-            raise ValueError("only the rewards were kept: call simulate_meta(..., keep=True)")
+            raise MissingCapability(
+                "run", "kept only the rewards", cure="call simulate_meta(..., keep=True)"
+            )
         return self.kept
 
     def _window(self, first: int, last: int | None) -> FloatArray:
         last = self.episodes if last is None else validation.count("last", last)
         if validation.count("first", first) > last or last > self.episodes:
-            order = f"first and last must satisfy 1 <= first <= last <= {self.episodes}"
-            raise ValueError(f"{order}, got {first} and {last}")
+            raise ArgumentError(
+                "first",
+                f"and last must satisfy 1 <= first <= last <= {self.episodes}",
+                got=(first, last),
+            )
         return self.rewards[:, first - 1 : last]
 
 

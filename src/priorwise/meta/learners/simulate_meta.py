@@ -13,6 +13,7 @@ import joblib
 import numpy as np
 
 from priorwise.core import argument_checks, sizes, validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.hashing import task_keys
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Prior
@@ -103,7 +104,7 @@ def simulate_meta(
     last = "first + replicates" if first else "replicates"
     for name, value in (("episodes", episodes), (last, first + replicates)):
         if value >= NUMBERS:
-            raise ValueError(f"{name} must be below 2**32, got {value}")
+            raise ArgumentError(name, "must be below 2**32", got=value)
     keep = validation.flag("keep", keep)
     argument_checks.fixed_prior("prior", prior)
     _check_learner(learner)
@@ -112,10 +113,13 @@ def simulate_meta(
     players = [None if isinstance(policy, type) else policy]
     size: Any = {"horizon": horizon, "tasks": episodes, "times": replicates}
     check_run(prior, players, **size, named="episodes", times_named="replicates")
-    many = f"replicates={sizes.amount(replicates)}"
-    sizes.check_work(many, float(replicates) * REPLICATE_DRAWS, "lower replicates")
+    sizes.check_work(
+        "replicates", replicates, float(replicates) * REPLICATE_DRAWS, "lower replicates"
+    )
     sizes.check_memory(
-        f"{many} of episodes={sizes.amount(episodes)}" + (" with keep=True" if keep else ""),
+        "replicates",
+        f"{sizes.amount(replicates)} of {sizes.amount(episodes)} "
+        f"episodes{', kept,' if keep else ''}",
         replicates * (200.0 + episodes * (8.0 + (KEPT_BYTES * horizon if keep else 0))),
         "lower replicates or episodes" + (", or leave keep out" if keep else ""),
     )
@@ -218,9 +222,11 @@ class _Meta:
         keys, state = self._start(replicate)
         play = self.learner.plan(state, Stream(keys, 1))
         if not isinstance(play, Play):
-            plan = f"{type(self.learner).__name__}.plan"
-            wanted = "a Play(policy, believed, episodes)"
-            raise TypeError(f"{plan} must return {wanted}, got {type(play).__name__}")
+            raise ArgumentTypeError(
+                f"{type(self.learner).__name__}.plan",
+                "must return a Play(policy, believed, episodes)",
+                got=type(play),
+            )
         argument_checks.believed(self.prior, play.believed)
         argument_checks.playing(play.policy, play.believed, memory=True)
         self._choose(play)
@@ -252,11 +258,15 @@ def _workers(jobs: int | None, replicates: int) -> int:
 def _check_learner(learner: Any) -> None:
     if isinstance(learner, type):
         name = learner.__name__
-        raise TypeError(f"learner must be a meta-learner, not the class {name}: pass {name}(...)")
+        raise ArgumentTypeError(
+            "learner", f"must be a meta-learner, not the class {name}", cure=f"pass {name}(...)"
+        )
     for method in ("init", "plan", "step"):
         if not hasattr(learner, method):
             name = type(learner).__name__
             plays = f"; FixedPrior({name}()) plays a policy that learns nothing"
             hint = plays if hasattr(learner, "act") else ""
-            wanted = "a meta-learner with init, plan and step"
-            raise TypeError(f"learner must be {wanted}, but {name} has no {method}{hint}")
+            raise ArgumentTypeError(
+                "learner",
+                f"must have init, plan and step, but {name} has no {method}{hint}",
+            )

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import IntArray
 from priorwise.families.registry import ask, statistics_of
@@ -70,18 +70,19 @@ def compare_models(
 
     """
     if not isinstance(models, Mapping) or not models:
-        raise TypeError("models must be a mapping with at least one {name: estimator}")
+        raise ArgumentTypeError("models", "must be a mapping with at least one {name: estimator}")
     for name, estimator in models.items():
         if not isinstance(name, str):
-            wrong = shown(name)
-            raise TypeError(f"models must have names that are strings, got {wrong}")
+            raise ArgumentTypeError("models", "must have names that are strings", got=name)
         argument_checks.estimator(f"models[{name!r}]", estimator)
     fits = {name: estimator.fit(data) for name, estimator in models.items()}
     for name, fit in fits.items():
         if not isinstance(fit.statistics, PerTask):
-            what = f"{type(fit.statistics).__name__}, which cannot be split into tasks"
-            cure = "pass a kept run or per-task statistics, not groups"
-            raise TypeError(f"model {name!r} read {what}; {cure}")
+            raise ArgumentTypeError(
+                "models",
+                f"must read tasks, but {name!r} reads {type(fit.statistics).__name__}",
+                cure="pass a kept run or per-task statistics, not groups",
+            )
     # all pulls, whatever part of them an estimator reads: only so are scores those of the same data
     whole = {name: statistics_of(fit.prior, data, "compare_models") for name, fit in fits.items()}
     first = next(iter(models))
@@ -89,13 +90,15 @@ def compare_models(
     for name, fit in fits.items():
         measures[name] = ask(fit.prior, "measure", "compare_models")(fit.prior, whole[name])
         if measures[name] != measures[first]:
-            gives = f"one gives {measures[first]}, the other {measures[name]}"
-            pair = f"models {first!r} and {name!r}"
-            raise ValueError(f"{pair} cannot be compared: {gives}; compare models of one kind")
+            raise ArgumentError(
+                "models",
+                f"must be of one kind: {first!r} gives {measures[first]}, {name!r} "
+                f"{measures[name]}",
+            )
     tasks = whole[first].tasks
     folds = validation.count("folds", folds, least=2)
     if folds > tasks:
-        raise ValueError(f"folds must not exceed the number of tasks, {tasks}, got {folds}")
+        raise ArgumentError("folds", f"must not exceed the number of tasks, {tasks}", got=folds)
     fold = _folds(tasks, folds, validation.seed(seed))
     scores = {name: np.empty(tasks) for name in models}
     for k in range(folds):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import argument_checks, validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.hashing import mix
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy, for_arms
@@ -85,11 +86,10 @@ def compare_policies(
         Show a progress bar: True always, False never, None on a terminal if it takes long.
 
     """
-    if not isinstance(fit, PriorFit):
-        raise TypeError(f"fit must be a PriorFit, got {type(fit).__name__}")
+    validation.instance("fit", fit, PriorFit)
     draws, seed = validation.count("draws", draws), validation.seed(seed)
     if not isinstance(policies, Mapping) or not policies:
-        raise TypeError("policies must be a mapping with at least one {name: policy}")
+        raise ArgumentTypeError("policies", "must be a mapping with at least one {name: policy}")
     for name, policy in policies.items():
         argument_checks.policy(f"policies[{name!r}]", policy)
     believed = _with_arms(fit.prior, arms)
@@ -139,10 +139,10 @@ def runs_under(
 def _with_arms(prior: Any, arms: int | None) -> Any:
     if hasattr(prior, "for_arms"):
         if arms is None:
-            raise ValueError("the fitted prior has no fixed number of arms: pass arms=...")
+            raise ArgumentError("arms", "is missing, and the fitted prior has no fixed number")
         return for_arms(prior, arms)
     if arms is not None and validation.count("arms", arms) != prior.arms:
-        raise ValueError(
-            f"arms={arms} was asked for, but the fitted prior has {prior.arms}: leave arms out"
+        raise ArgumentError(
+            "arms", f"must be {prior.arms}, as the fitted prior has, or be left out", got=arms
         )
     return prior

@@ -22,6 +22,7 @@ import numpy as np
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.approximate import ComparableBelief, WeightedDraws, is_approximate
+from priorwise.core.errors import ArgumentError
 from priorwise.core.estimates import Estimate, mean_estimate
 from priorwise.core.hashing import mix
 from priorwise.core.protocols import Seen, StagedPolicy, monte_carlo_n, offers
@@ -103,8 +104,10 @@ def approximation_of(
     if known is not None or not estimate or q is None or policy is None:
         return known
     if seed is None:
-        raise ValueError(
-            "seed must be given with estimate=True: what an approximate posterior adds is estimated"
+        raise ArgumentError(
+            "seed",
+            "must be given with estimate=True",
+            cure="what an approximate posterior adds is estimated",
         )
     found = approximation_error(p, q, policy, horizon, seed=seed)
     return found.total if found is not None and found.reliable else None

@@ -27,6 +27,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from priorwise.core import argument_checks, validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.protocols import monte_carlo_n
 from priorwise.sensitivity.bounds.approximation import EXACT, approximation_of
 from priorwise.sensitivity.distance.measures import total_variation
@@ -262,12 +263,16 @@ def required_n(policy: Any, prior: Any) -> int:
     """Return the policy's Monte-Carlo constant; refuse policies without one."""
     argument_checks.role("p", prior, "a prior")
     if not hasattr(prior, "arms"):
-        what = f"a {type(prior).__name__} has no fixed number of arms"
-        raise TypeError(f"{what}: pass prior.for_arms(n) for both priors")
+        raise ArgumentTypeError(
+            "prior",
+            "must have a fixed number of arms",
+            got=type(prior),
+            cure="pass prior.for_arms(n) for both priors",
+        )
     argument_checks.role("policy", policy, "a policy")
     n = monte_carlo_n(policy, prior.arms)
     if n is None:
-        raise TypeError(f"policy: {no_bound(policy)}")
+        raise ArgumentTypeError("policy", no_bound(policy))
     return n
 
 
@@ -339,12 +344,13 @@ def given_distance(tv: float | Distance, *, estimate: bool) -> Distance:
     if not isinstance(tv, Distance):
         value = validation.number("tv", tv)
         if not 0.0 <= value <= 1.0:
-            raise ValueError(f"tv must lie between 0 and 1, got {value:g}")
+            raise ArgumentError("tv", "must lie between 0 and 1", got=value)
         return Distance(value, "upper", 0.0, value)
     if tv.kind == "estimate" and not estimate:
-        raise ValueError(
-            "tv is an estimate, which certifies nothing: pass estimate=True to use it, or "
-            "tv=tv.upper for its certified bound"
+        raise ArgumentError(
+            "tv",
+            "is an estimate, which certifies nothing",
+            cure="pass estimate=True to use it, or tv=tv.upper for its certified bound",
         )
     return tv
 
@@ -360,8 +366,9 @@ def distance_of(
             check_shared(p, q)
         return given_distance(tv, estimate=estimate)
     if q is None:
-        raise TypeError(
-            "q must be the prior that the policy believes; it may be None only if tv=... gives its "
-            "distance from p"
+        raise ArgumentTypeError(
+            "q",
+            "must be the prior that the policy believes",
+            cure="it may be None only if tv=... gives its distance from p",
         )
     return total_variation(p, q, seed=seed, estimate=estimate)

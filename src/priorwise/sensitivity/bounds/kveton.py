@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.families.registry import ask
 from priorwise.policies.thompson import ThompsonSampling
 from priorwise.sensitivity.bounds.bandits import Bound, reward_bound
@@ -70,17 +71,20 @@ def kveton_comparison(p: Any, q: Any, horizon: int) -> KvetonComparison:
     for name, prior in (("p", p), ("q", q)):
         known = ask(prior, "parameters", "kveton_comparison", name)
         if not {"mean", "cov"} <= {*known} or hasattr(prior, "contexts"):
-            raise TypeError(
-                f"{name} must be a GaussianPrior, got {type(prior).__name__}: the comparison is "
-                "for arms with a joint normal prior (mean and cov)"
+            raise ArgumentTypeError(
+                name,
+                "must be a GaussianPrior",
+                got=type(prior),
+                cure="the comparison is for arms with a joint normal prior (mean and cov)",
             )
     variance = float(p.cov[0, 0])
     for name, prior in (("p", p), ("q", q)):
         off = np.abs(prior.cov - variance * np.eye(prior.arms)).max()
         if variance <= 0.0 or off > 1e-12 * variance:
-            raise ValueError(
-                f"{name}.cov must be the same positive multiple of the identity in both priors: "
-                "the comparison needs it"
+            raise ArgumentError(
+                f"{name}.cov",
+                "must be the same positive multiple of the identity in both priors",
+                cure="the comparison needs it",
             )
     distance = total_variation(p, q)
     gap, std = q.mean - p.mean, math.sqrt(variance)

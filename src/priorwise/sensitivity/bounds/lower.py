@@ -22,6 +22,7 @@ from typing import Final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.estimates import mean_estimate
 from priorwise.sensitivity.bounds.lower_simulation import simulated_rewards
 
@@ -159,10 +160,10 @@ def formal_lower_bound(
     most = eta / (CONSTANT * k * horizon)
     eps = most if eps is None else validation.share("eps", eps)
     if eps > most:
-        raise ValueError(f"eps must be at most eta / (8 k horizon) = {most:g}, got {eps:g}")
+        raise ArgumentError("eps", f"must be at most eta / (8 k horizon) = {most:g}", got=eps)
     scale = validation.number("scale", scale)
     if not scale > 0.0:
-        raise ValueError(f"scale must be positive, got {scale:g}")
+        raise ArgumentError("scale", "must be positive", got=scale)
     arms, delta = horizon * least, min(eta / 3.0, 1.0 / 33.0)
     unit = scale * k * eps * horizon**2
     exact = scale * exact_gap(k, horizon, arms - 1, eps, delta)
@@ -213,9 +214,12 @@ def _gap(k: int, horizon: int, arms: int, eps: float, delta: float, sum_of_rest:
     k = validation.count("k", k)
     arms, eps, delta = checked(arms, eps, delta)
     if k * horizon * eps > 1.0:
-        most = f"1 / (k horizon) = {1 / (k * horizon):g}"
-        raise ValueError(f"eps must be at most {most} for the theorem, got {eps:g}")
+        raise ArgumentError(
+            "eps",
+            f"must be at most 1 / (k horizon) = {1 / (k * horizon):g} for the theorem",
+            got=eps,
+        )
     if arms <= horizon:
-        raise ValueError(f"arms must exceed the horizon {horizon} for the theorem, got {arms}")
+        raise ArgumentError("arms", f"must exceed the horizon {horizon} for the theorem", got=arms)
     kept = (1.0 - k * horizon * eps) ** 2 * (1.0 - delta) * sum_of_rest / horizon**2
     return float(k * eps * horizon**2 * (kept - horizon / (arms - horizon) - delta))

@@ -22,6 +22,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from priorwise.core import argument_checks, validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.protocols import PlannedEnvironment
 from priorwise.core.streams import Streams
 from priorwise.core.types import FloatArray
@@ -197,11 +198,13 @@ def pomdp_trajectory_bound(
     if isinstance(tv, tuple) and redraws is None and hasattr(n, "redraws"):
         n, redraws = n.k, n.redraws(horizon)
     if redraws is not None and validation.count("redraws", redraws) > horizon:
-        raise ValueError(f"redraws must not exceed the horizon, {horizon}, got {redraws}")
+        raise ArgumentError("redraws", f"must not exceed the horizon, {horizon}", got=redraws)
     term: Distance | None = EXACT
     if isinstance(tv, tuple):
         if len(tv) != 2:
-            raise TypeError(f"tv must be a number, a Distance or two priors (p, q), got {len(tv)}")
+            raise ArgumentTypeError(
+                "tv", "must be a number, a Distance or two priors (p, q)", got=len(tv)
+            )
         distance = distance_of(*tv, tv=None, estimate=estimate, seed=seed)
         n = required_n(n, tv[0]) if hasattr(n, "monte_carlo_n") else n
         chosen: Any = policy if hasattr(policy, "act") else None
@@ -264,8 +267,10 @@ def pomdp_reward_bound(
     if reward_range is None and tails is None and limits is not None:
         reward_range = limits[1] - limits[0]
     if (reward_range is None) == (tails is None):
-        known = "reward_range=... (rewards in an interval)"
-        raise TypeError(f"pass one of {known} and tails=... (from reward_tails)")
+        raise ArgumentTypeError(
+            "reward_range",
+            "must be given, or else tails=... (from reward_tails)",
+        )
     given: Any = {"redraws": redraws, "approximation": approximation, "sharp": sharp}
     near = pomdp_trajectory_bound(tv, n, horizon, **given, estimate=estimate, seed=seed)
     level = near.value
@@ -283,9 +288,10 @@ def pomdp_reward_bound(
         assert tails is not None
         psi, trivial = tails.tail(level), horizon * tails.tail(1.0).value
         if psi.kind == "estimate" and not estimate:
-            raise ValueError(
-                "tails from simulated runs are estimates: pass estimate=True to use them, or "
-                "reward_range=..."
+            raise ArgumentError(
+                "tails",
+                "from simulated runs are estimates",
+                cure="pass estimate=True to use them, or reward_range=...",
             )
         assumption = f"tails of {tails.source}"
     value = error = 0.0

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import sizes, validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.estimates import std_error
 from priorwise.core.streams import Purpose, Streams
 from priorwise.sensitivity.distance.pairs import ordered_pair, pair_of, with_divergences
@@ -56,7 +57,7 @@ def total_variation(
 
     """
     draws = validation.count("draws", draws)
-    sizes.check_memory(f"draws={sizes.amount(draws)}", 16.0 * sizes.as_float(draws), "lower draws")
+    sizes.check_memory("draws", draws, 16.0 * sizes.as_float(draws), "lower draws")
     if seed is not None:
         seed = validation.seed(seed)
     estimate = validation.flag("estimate", estimate)
@@ -86,10 +87,11 @@ def of_pair(supplied: Pair, p: Any, seed: int | None, draws: int) -> Distance:
 
 def _seed(seed: int | None, p: Any) -> int:
     if seed is None:
-        raise ValueError(
-            f"the total variation between these {type(p).__name__}s has no closed form and is "
-            "estimated by sampling: "
-            "pass seed=..., or estimate=False for a certified upper bound without a seed"
+        raise ArgumentError(
+            "seed",
+            f"is missing: the total variation between these {type(p).__name__}s is "
+            "estimated by sampling",
+            cure="pass it, or estimate=False for a certified upper bound",
         )
     return seed
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from priorwise.core.errors import ArgumentError, MissingCapability
 from priorwise.families.registry import ask, family_of, known, offers
 from priorwise.theory.distance import DivergentPair, Pair
 
@@ -37,10 +38,11 @@ def ordered_pair(p: Any, q: Any, tool: str) -> Pair:
 def with_divergences(pair: Pair, prior: Any, tool: str) -> DivergentPair:
     """Refuse a pair that knows its total variation only."""
     if not isinstance(pair, DivergentPair):
-        raise TypeError(
-            f"{tool} needs the densities of two priors, and the pair of {type(prior).__name__}s, a "
-            f"{type(pair).__name__}, knows only its total variation: add the methods of "
-            "priorwise.theory.distance.DivergentPair"
+        raise MissingCapability(
+            "prior",
+            f"has no densities, which {tool} needs: the pair of {type(prior).__name__}s, a "
+            f"{type(pair).__name__}, has none",
+            cure="add the methods of priorwise.theory.distance.DivergentPair",
         )
     return pair
 
@@ -49,36 +51,49 @@ def _check_comparable(p: Any, q: Any, tool: str) -> None:
     """Check that two priors differ only in their law over tasks, as far as any family goes."""
     for name, prior in (("p", p), ("q", q)):
         if hasattr(prior, "for_arms"):
-            what = f"the distance between {type(prior).__name__}s depends on the number of arms"
-            raise ValueError(f"{what}: pass prior.for_arms(n) for both")
+            raise ArgumentError(
+                "q",
+                "must have a fixed number of arms",
+                got=type(prior),
+                cure="pass prior.for_arms(n) for both",
+            )
         if not offers(prior, "pair"):
             family = family_of(prior)
             whose = f"the family {family.name!r}" if family else f"a {type(prior).__name__}"
-            raise TypeError(
-                f"{tool} needs a distance between two priors, which {whose}, as {name} is, does "
-                f"not have: distances are known for {known('pair')}; register it with "
-                "Family(pair=...), or let bounds and the ladder take its total variation from the "
-                "other prior as tv=..."
+            raise MissingCapability(
+                name,
+                f"has no distance to another prior, which {tool} needs, as {whose}",
+                cure=(
+                    f"distances are known for {known('pair')}; register it with Family(pair=...), "
+                    "or pass tv=... to bounds and the ladder"
+                ),
             )
     if type(p) is not type(q) and family_of(p) is not family_of(q):
-        kinds = f"{type(p).__name__} and {type(q).__name__}"
-        one = "write both in one family to compare them"
-        raise ValueError(f"the priors are of different families, {kinds}; {one}")
+        raise ArgumentError(
+            "q",
+            "must be of the family of the other prior",
+            got=[type(p), type(q)],
+            cure="write both in one family to compare them",
+        )
     check_shared(p, q)
 
 
 def check_shared(p: Any, q: Any) -> None:
     """Refuse priors of different arms, reward laws or contexts: nothing bounds what those do."""
     if p.arms != q.arms:
-        arms = f"{p.arms} and {q.arms} arms"
-        raise ValueError(f"the priors have {arms}; restrict both to the arms they share")
+        raise ArgumentError(
+            "q",
+            f"must have the {p.arms} arms of the other prior",
+            got=q.arms,
+            cure="restrict both to the arms they share",
+        )
     mine, theirs = (getattr(prior, "contexts", None) for prior in (p, q))
     if mine is not theirs and mine != theirs:
-        same = "give both the same contexts=..."
-        raise ValueError(f"the priors have different laws of contexts; {same}")
+        raise ArgumentError("q", "must have the law of contexts of the other prior")
     mine, theirs = (getattr(prior, "reward_law", None) for prior in (p, q))
     if mine != theirs:
-        raise ValueError(
-            f"the priors have different reward laws, {mine} and {theirs}: a distance between "
-            "priors says nothing about rewards then; give both the same noise (and noise_var)"
+        raise ArgumentError(
+            "q",
+            f"must have the reward law of the other prior: {mine}, not {theirs}",
+            cure="give both the same noise (and noise_var)",
         )

@@ -19,6 +19,7 @@ import numpy as np
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import level, pick
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.protocols import MeanBelief, Prior, Seen, SeparableBelief, offers
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
@@ -159,9 +160,13 @@ def _plan(roots: Any, seen: Seen, arms: IntArray, most: int) -> tuple[FloatArray
         # without a state, no layer is smaller than the one before
         layers_left = 1 if seen.signal is not None else seen.horizon - seen.step - depth
         if (least := states + len(ids) * layers_left) > most:
-            raise ValueError(
-                f"horizon must be shorter: the plan needs at least {least:,} beliefs, but "
-                f"most={most:,}. Use fewer pulls or arms, or pass a larger most=..."
+            raise ArgumentError(
+                "horizon",
+                "must be shorter",
+                cure=(
+                    f"the plan needs at least {least:,} beliefs, but most={most:,}. Use "
+                    "fewer pulls or arms, or pass a larger most=..."
+                ),
             )
         states += len(ids)
         layers.append(ids)
@@ -267,13 +272,16 @@ class _Tree:
 
 def _checked(belief: Any, seen: Seen, name: str) -> Any:
     if not (offers(belief, PlannableBelief) and offers(belief, SeparableBelief)):
-        raise TypeError(
-            f"{name} must be one whose rewards have finitely many values for an exact plan, such "
-            f"as that of a FinitePrior or a BetaPrior, got a {type(belief).__name__}"
+        raise ArgumentTypeError(
+            name,
+            "must be one whose rewards have finitely many values for an exact plan, such as "
+            "that of a FinitePrior or a BetaPrior",
+            got=type(belief),
         )
     if belief.take([]).outcomes(seen.take([])) is None:
-        raise ValueError(
-            f"{name} must have noise='none' or 'bernoulli' for an exact plan: normal rewards have "
-            "too many values"
+        raise ArgumentError(
+            name,
+            "must have noise='none' or 'bernoulli' for an exact plan",
+            cure="normal rewards have too many values",
         )
     return belief

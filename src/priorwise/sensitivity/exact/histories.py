@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.protocols import Seen
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import known_law
@@ -31,11 +31,11 @@ MOST_HISTORIES: Final = 200_000
 """Histories of one length that are kept at most, unless told otherwise."""
 
 
-class NoActionLaw(ValueError):  # noqa: N818
+class NoActionLaw(ArgumentError):  # noqa: N818
     """A policy whose actions cannot be enumerated."""
 
 
-class TooManyHistories(ValueError):  # noqa: N818
+class TooManyHistories(ArgumentError):  # noqa: N818
     """A problem is too large to be enumerated."""
 
 
@@ -156,10 +156,10 @@ class World:
         known = [law.probs for law in laws if law is not None and law.source == "exact"]
         if len(known) < len(laws):
             raise NoActionLaw(
-                "policy must have an exact action law, and "
-                f"{shown(self.policy)} has none here: either it does not know it (give "
-                "it a method probabilities(belief, seen)), or its draws have more than "
-                f"{enumeration.MOST_OUTCOMES} outcomes (use fewer draws or a smaller support)"
+                "policy",
+                "must have an exact action law: a method probabilities(belief, seen), or draws of "
+                f"at most {enumeration.MOST_OUTCOMES} outcomes",
+                got=self.policy,
             )
         return known
 
@@ -177,9 +177,11 @@ class World:
         sizes = [len(rows) for *_, rows in kept]
         if sum(sizes) > self.most:
             raise TooManyHistories(
-                f"horizon must be shorter: there are {sum(sizes)} histories after {step} of "
-                f"{self.horizon} pulls, "
-                f"more than most={self.most}; a larger most=... takes more time and memory"
+                "horizon",
+                f"must be shorter: there are {sum(sizes)} histories after {step} pulls, more than "
+                f"most={self.most}",
+                got=self.horizon,
+                cure="a larger most=... takes more time and memory",
             )
         row = np.concatenate([rows for *_, rows in kept])
         arm_column = np.repeat([arm for arm, *_ in kept], sizes)
@@ -266,21 +268,21 @@ def world_of(
     argument_checks.role("policy", policy, "a policy")
     for name, value in (("prior", prior), *believed.items()):
         if not isinstance(value, enumeration.EnumerablePrior):
-            raise TypeError(
-                f"{name} must be a prior on finitely many tasks, such as a FinitePrior, to be "
-                f"enumerated, got a {type(value).__name__}"
-            )
+            what = "must be a prior on finitely many tasks, such as a FinitePrior"
+            raise ArgumentTypeError(name, what, got=type(value))
         if not _shows_few(value):
-            raise ValueError(
-                f"{name} must have rewards of finitely many values to be enumerated: noise='none' "
-                "or 'bernoulli', not normal rewards"
+            raise ArgumentError(
+                name,
+                "must have rewards of finitely many values to be enumerated",
+                cure="noise='none' or 'bernoulli', not normal rewards",
             )
         if value.arms != prior.arms:
-            raise ValueError(f"{name} has {value.arms} arms, but the tasks have {prior.arms}")
+            raise ArgumentError(name, f"has {value.arms} arms, but the tasks have {prior.arms}")
         if value.reward_law != prior.reward_law:
-            raise ValueError(
-                f"{name} has another reward law than the tasks, {value.reward_law} and not "
-                f"{prior.reward_law}"
+            raise ArgumentError(
+                name,
+                f"has another reward law than the tasks, {value.reward_law} and not "
+                f"{prior.reward_law}",
             )
     priors = (prior, *list(believed.values())[1:])
     ends = np.cumsum([0, *(len(each.probs) for each in priors)])

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import argument_checks, sizes, validation
+from priorwise.core.errors import ArgumentTypeError, MissingCapability
 from priorwise.core.protocols import Seen, ValuedEnvironment
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.streams import Purpose, Stream, Streams
@@ -31,8 +32,12 @@ def check_prior(prior: Any) -> None:
     """Refuse what has no diameter."""
     argument_checks.role("prior", prior, "a prior")
     if hasattr(prior, "for_arms"):
-        what = f"the diameter under an {type(prior).__name__} depends on the number of arms"
-        raise TypeError(f"{what}: pass prior.for_arms(n)")
+        raise ArgumentTypeError(
+            "prior",
+            "must have a fixed number of arms",
+            got=type(prior),
+            cure="pass prior.for_arms(n)",
+        )
     argument_checks.role("prior", prior, "a prior", "arms")
 
 
@@ -95,10 +100,12 @@ def diameter_law(prior: Any, horizon: int, *, seed: int, draws: int = DRAWS) -> 
 
 def sample_law(prior: Any, horizon: int, *, seed: int, draws: int) -> SampleLaw:
     """Draw environments, and contexts at each step as a simulation would."""
-    sizes.check_memory(f"draws={sizes.amount(draws)}", 32.0 * sizes.as_float(draws), "lower draws")
+    sizes.check_memory("draws", draws, 32.0 * sizes.as_float(draws), "lower draws")
     if hasattr(prior, "contexts"):
-        what = f"draws={sizes.amount(draws)} over horizon={sizes.amount(horizon)}"
-        sizes.check_work(what, float(draws) * sizes.as_float(horizon), "lower draws or horizon")
+        size = f"{sizes.amount(draws)} of {sizes.amount(horizon)} pulls"
+        sizes.check_work(
+            "draws", size, float(draws) * sizes.as_float(horizon), "lower draws or horizon"
+        )
     values = np.empty(draws)
     numbers = int(prior.arms) * int(getattr(prior, "dim", 1))  # that a task's environment may take
     block = max(1, min(draws, ENTRIES // max(numbers, 1)))
@@ -114,10 +121,10 @@ def _diameters(prior: Any, horizon: int, streams: Streams) -> FloatArray:
         return np.ptp(environment.means, axis=1)
     valued = isinstance(environment, ValuedEnvironment)
     if not valued:
-        raise TypeError(
-            f"the diameter needs the expected reward of every action: {type(environment).__name__} "
-            "has no values(signal); add it, or state tail_conditions() on the prior, or use the "
-            "bounds for general decision problems (pomdp_reward_bound)"
+        raise MissingCapability(
+            "prior",
+            f"must have environments with values(signal), unlike {type(environment).__name__}",
+            cure="add it, or tail_conditions() to the prior, or use pomdp_reward_bound",
         )
     total = np.zeros(streams.tasks)
     for step in steps(environment, None, _FirstArm(), streams, horizon=horizon, arms=prior.arms):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError, shown
 from priorwise.sensitivity.tails import diameter
 from priorwise.theory.conditions import TailCondition, level, smallest, variants
 from priorwise.theory.diameters import DiameterLaw
@@ -133,10 +133,13 @@ def _at(
         return TailExpectation(largest, "exact", 0.0, largest, EXACT)
     if law is None:
         if upper == math.inf:
-            raise ValueError(
-                f"nothing is known of the tails of this {type(prior).__name__}: pass seed=... to "
-                "estimate them from draws (with estimate=True for a bound), or a condition that "
-                "holds, such as SubGaussian(mean, variance)"
+            raise ArgumentError(
+                "seed",
+                f"is missing: nothing is known of the tails of this {type(prior).__name__}",
+                cure=(
+                    "pass it to estimate them (with estimate=True for a bound), or a condition, "
+                    "such as SubGaussian(mean, variance)"
+                ),
             )
         return _upper(upper, assumption)
     found = law.tail(p)
@@ -160,15 +163,17 @@ def find_condition(
     """
     if not isinstance(condition, str):
         if isinstance(condition, type) or not isinstance(condition, TailCondition):
-            wanted = "'auto', a name or a condition such as Bounded(1.0)"
-            raise TypeError(f"{named} must be {wanted}, got {shown(condition)}")
+            raise ArgumentTypeError(
+                named, "must be 'auto', a name or a condition such as Bounded(1.0)", got=condition
+            )
         return condition
     known = {form.name: form for each in diameter.conditions_of(prior) for form in variants(each)}
     if condition not in known:
         names = ", ".join(known) or "none"
-        raise ValueError(
-            f"{named}: the condition {shown(condition)} is not known to hold for this "
-            f"{type(prior).__name__} "
-            f"(known: {names}); pass a condition such as SubGaussian(mean, variance) if it does"
+        raise ArgumentError(
+            named,
+            f"the condition {shown(condition)} is not known to hold for this "
+            f"{type(prior).__name__} (known: {names})",
+            cure="pass a condition such as SubGaussian(mean, variance) if it does",
         )
     return known[condition]

@@ -20,6 +20,7 @@ from typing import Final, final
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
 from priorwise.families.beta.likelihood.rising import RisingSums, log_rising
@@ -264,8 +265,8 @@ def log_marginal_likelihood(
     """
     arms = prior.for_arms(statistics.arms) if isinstance(prior, ExchangeableBetaPrior) else prior
     if arms.arms != statistics.arms:
-        raise ValueError(
-            f"the prior has {arms.arms} arms, but the statistics have {statistics.arms}"
+        raise ArgumentError(
+            "statistics", f"must have the {arms.arms} arms of the prior", got=statistics.arms
         )
     total = np.zeros(statistics.tasks)
     for arm, (alpha, beta) in enumerate(zip(arms.alpha.tolist(), arms.beta.tolist(), strict=True)):

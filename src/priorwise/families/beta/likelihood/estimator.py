@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
 from priorwise.families.beta.likelihood import arm
@@ -91,7 +92,7 @@ class BetaMarginalLikelihood:
         statistics = self._statistics(data)
         counts, tasks, left_out = self._counts(statistics)
         if tasks == 0:
-            raise ValueError("no task has a pull, so there is nothing to fit")
+            raise ArgumentError("data", "must have a task with a pull")
         begins = _starts(start, len(counts))
         both = zip(counts, begins, strict=True)
         fits = [fit_arm(each, self.regulariser, begin) for each, begin in both]
@@ -125,9 +126,7 @@ class BetaMarginalLikelihood:
         if not isinstance(data, BetaGroups):
             return BetaStatistics.of(data, arms=self.arms)
         if self.arms is not None and data.arms != self.arms:
-            raise ValueError(
-                f"the groups have {data.arms} arms, but arms={self.arms} was asked for"
-            )
+            raise ArgumentError("data", f"must have arms={self.arms}", got=data.arms)
         return data
 
     def _counts(self, statistics: BetaStatistics | BetaGroups) -> tuple[list[ArmCounts], int, int]:
@@ -154,12 +153,12 @@ def _starts(start: Any, arms: int) -> Sequence[FloatArray | None]:
         return [None] * arms
     prior = start.prior if isinstance(start, PriorFit) else start
     if not isinstance(prior, (BetaPrior, ExchangeableBetaPrior)):
-        raise TypeError(f"start must be a fit or prior of Beta arms, got {type(prior).__name__}")
+        raise ArgumentTypeError("start", "must be a fit or prior of Beta arms", got=type(prior))
     alpha, beta = np.atleast_1d(prior.alpha), np.atleast_1d(prior.beta)
     if arms == 1:
         alpha, beta = alpha.mean(keepdims=True), beta.mean(keepdims=True)
     if alpha.size not in (1, arms):
-        raise ValueError(f"start has {alpha.size} arms, but the data have {arms}")
+        raise ArgumentError("start", f"has {alpha.size} arms, but the data have {arms}")
     starts = np.stack([np.log(alpha / beta), np.log(alpha + beta)], axis=1)
     return list(np.broadcast_to(starts, (arms, 2)))
 

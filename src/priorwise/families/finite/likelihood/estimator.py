@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, logsumexp, ndtr
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.finite.prior import FinitePrior
 from priorwise.families.finite.statistics import FiniteStatistics, check_candidates, finite
@@ -187,13 +188,10 @@ def _start(start: Any, candidates: FinitePrior) -> FloatArray:
     if start is None:
         return np.full(candidates.support, 1.0 / candidates.support)
     prior = start.prior if isinstance(start, PriorFit) else start
-    if not isinstance(prior, FinitePrior):
-        raise TypeError(
-            f"start must be a fit or prior on finitely many tasks, got {type(prior).__name__}"
-        )
+    validation.instance("start", prior, FinitePrior, "a fit or prior on finitely many tasks")
     if prior.support != candidates.support:
-        raise ValueError(
-            f"start has {prior.support} candidates, but this estimator has {candidates.support}"
+        raise ArgumentError(
+            "start", f"has {prior.support} candidates, but this estimator has {candidates.support}"
         )
     return 0.99 * prior.probs + 0.01 / candidates.support
 
@@ -295,9 +293,10 @@ def log_marginal_likelihood(prior: FinitePrior, statistics: FiniteStatistics) ->
     candidate fits.
     """
     if prior.support != statistics.support:
-        raise ValueError(
-            f"the prior has {prior.support} candidates, but the statistics have "
-            f"{statistics.support}"
+        raise ArgumentError(
+            "statistics",
+            f"must have the {prior.support} candidates of the prior",
+            got=statistics.support,
         )
     statistics.check_about(prior)
     weights = np.broadcast_to(prior.probs, statistics.log_likelihood.shape)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.gaussian.groups import NO_SQUARES, GaussianGroups, check_unit
 from priorwise.families.gaussian.statistics import GaussianStatistics
@@ -54,12 +55,12 @@ def read_arms(data: GaussianStatistics | GaussianGroups, arms: int | None) -> "A
     width = n.shape[1]
     if arms not in (None, width):
         kind = "groups" if isinstance(data, GaussianGroups) else "statistics"
-        raise ValueError(f"the {kind} have {width} arms, but arms={arms} was asked for")
+        raise ArgumentError("data", f"must have arms={arms}, but the {kind} have {width}")
     groups = data if isinstance(data, GaussianGroups) else None
     t = np.ones((1, 1)) if groups is None else groups.tasks[:, None]
     pulled = (n * t).sum(axis=0)
     if not pulled.any():
-        raise ValueError("no task has a pull: there is nothing to fit")
+        raise ArgumentError("data", "must have a task with a pull")
     shift = float(s.sum()) / float(pulled.sum())
     # mean reward of each arm; large offsets would round away the rest
     own = np.where(pulled > 0.0, s.sum(axis=0) / np.where(pulled > 0.0, pulled, 1.0), shift)
@@ -155,13 +156,14 @@ def noise_of(data: "ArmData", given: ArrayLike | None, start: FloatArray | None)
         check_unit(data.unit, value, "the estimator")
         return Noise("known", value, none)
     if data.unit is not None:
-        raise ValueError(
-            "estimates with standard errors do not tell the noise of a pull; leave noise_var out "
-            "to take theirs"
+        raise ArgumentError(
+            "estimates",
+            "with standard errors do not tell the noise of a pull",
+            cure="leave noise_var out to take theirs",
         )
     within, freedom = data.tasks.within, data.tasks.freedom
     if within is None:
-        raise ValueError(NO_SQUARES)
+        raise ArgumentError(*NO_SQUARES)
     within = within * data.units.reward**2
     repeated = freedom > 0.0
     if not repeated.any() or within.sum() <= 0.0:
@@ -170,8 +172,10 @@ def noise_of(data: "ArmData", given: ArrayLike | None, start: FloatArray | None)
             spread = "the noise cannot be told from the spread of the arms"
             why = f"{spread}: no arm is ever pulled twice in a task"
         if start is None:
-            raise ValueError(
-                f"{why}; pass noise_var=..., or a start whose noise to hold until it can be told"
+            raise ArgumentError(
+                "noise_var",
+                f"is missing: {why}",
+                cure="pass it, or a start whose noise to hold until it can be told",
             )
         note = f"{why}; that of the start was held"
         return Noise("known", start, none, bool(repeated.any()), (note,))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 from priorwise.families.gaussian.groups import GaussianGroups
@@ -136,26 +136,32 @@ class GaussianMarginalLikelihood:
         noise, alike = self.noise_var, self.structure == "exchangeable"
         if isinstance(noise, str):
             if noise not in ("shared", "per-arm"):
-                raise ValueError(
-                    "noise_var must be a variance, 'shared' or 'per-arm' (both estimate it), got "
-                    f"{noise!r}"
+                raise ArgumentError(
+                    "noise_var",
+                    "must be a variance, 'shared' or 'per-arm' (both estimate it)",
+                    got=noise,
                 )
             if alike and noise == "per-arm":
-                raise ValueError(
-                    "exchangeable arms share one noise; use noise_var='shared' to estimate it"
+                raise ArgumentError(
+                    "exchangeable",
+                    "arms share one noise",
+                    cure="use noise_var='shared' to estimate it",
                 )
         elif noise is not None:
             noise = noise_variances(noise)
             if alike and np.ptp(noise) > 0.0:
-                raise ValueError(
-                    "exchangeable arms share one noise; noise_var must be a single variance"
+                raise ArgumentError(
+                    "exchangeable",
+                    "arms share one noise",
+                    cure="noise_var must be a single variance",
                 )
         tolerance = validation.number("tolerance", self.tolerance)
         regulariser = validation.number("regulariser", self.regulariser)
         if regulariser < 0.0 or tolerance <= 0.0:
-            raise ValueError(
-                f"regulariser must not be negative and tolerance positive, got {regulariser:g} and "
-                f"{tolerance:g}"
+            raise ArgumentError(
+                "regulariser",
+                "must not be negative and tolerance positive",
+                got=(regulariser, tolerance),
             )
         for name in ("factors", "max_iterations", "arms"):
             if (value := getattr(self, name)) is not None or name != "arms":
@@ -190,16 +196,18 @@ class GaussianMarginalLikelihood:
         whole = read_arms(data, self.arms)
         arms, alike = whole.arms, self.structure == "exchangeable"
         if self.structure == "factor" and self.factors >= arms:
-            raise ValueError(
-                f"factors must be below the number of arms, {arms}, got {self.factors}; use "
-                "structure='full'"
+            raise ArgumentError(
+                "factors",
+                f"must be below the number of arms, {arms}",
+                got=self.factors,
+                cure="use structure='full'",
             )
         first = start.prior if isinstance(start, PriorFit) else start
         if isinstance(first, ExchangeableGaussianPrior):
             first = first.for_arms(arms)
         if first is not None and (not isinstance(first, GaussianPrior) or first.arms != arms):
-            raise ValueError(
-                f"start must be a fit or a normal prior of {arms} arms, got {shown(first)}"
+            raise ArgumentError(
+                "start", f"must be a fit or a normal prior of {arms} arms", got=first
             )
         noise = noise_of(whole, self.noise_var, None if first is None else first.noise_var)
         active = whole.pulled | alike
@@ -324,9 +332,10 @@ def log_marginal_likelihood(
         data = data.shifted(offsets.reshape(data.tasks, -1))
     normal = prior.for_arms(data.arms) if isinstance(prior, ExchangeableGaussianPrior) else prior
     if not isinstance(normal, GaussianPrior) or normal.arms != data.arms:
-        raise ValueError(
-            f"prior must be a normal prior of {data.arms} arms, as the statistics have, got "
-            f"{prior!r}"
+        raise ArgumentError(
+            "prior",
+            f"must be a normal prior of {data.arms} arms, as the statistics have",
+            got=prior,
         )
     data.check_noise(normal.noise_var, "the prior")
     n, noise, none = data.pulls, np.array(normal.noise_var), np.empty((0, data.arms, data.arms))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray
 from priorwise.families.linear.contexts import Contexts, law_of_contexts
 from priorwise.families.linear.prior import LinearGaussianPrior
@@ -93,14 +94,14 @@ class LinearMarginalLikelihood:
         noise = self.noise_var
         if isinstance(noise, str):
             if noise != "shared":
-                raise ValueError(
-                    f"noise_var must be a variance or 'shared' (estimate it), got {noise!r}"
+                raise ArgumentError(
+                    "noise_var", "must be a variance or 'shared' (estimate it)", got=noise
                 )
         elif noise is not None:
             noise = validation.number("noise_var", noise)
             if noise <= 0.0:
-                raise ValueError(
-                    f"noise_var must be positive, got {noise:g}; 'shared' estimates it"
+                raise ArgumentError(
+                    "noise_var", "must be positive", got=noise, cure="'shared' estimates it"
                 )
         regulariser = validation.not_negative("regulariser", self.regulariser, PLAIN)
         law = law_of_contexts(self.contexts)
@@ -125,7 +126,7 @@ class LinearMarginalLikelihood:
         statistics = LinearStatistics.of(data)
         used = statistics.pulls > 0
         if not used.any():
-            raise ValueError("no task has a pull, so there is nothing to fit")
+            raise ArgumentError("data", "must have a task with a pull")
         units, scaled = _in_units(statistics if used.all() else statistics.take(used))
         model = self._model(NormalTasks.of_features(*scaled), units)
         if start is None:
@@ -135,14 +136,12 @@ class LinearMarginalLikelihood:
                 begin = _climb(self._model(some, units), None).place.at
         else:
             prior = start.prior if isinstance(start, PriorFit) else start
-            if not isinstance(prior, LinearGaussianPrior):
-                raise TypeError(
-                    "start must be a fit or prior of linear contextual bandits, got "
-                    f"{type(prior).__name__}"
-                )
+            validation.instance(
+                "start", prior, LinearGaussianPrior, "a fit or prior of linear contextual bandits"
+            )
             if prior.dim != model.tasks.dim:
-                raise ValueError(
-                    f"start has {prior.dim} features, but the data have {model.tasks.dim}"
+                raise ArgumentError(
+                    "start", f"has {prior.dim} features, but the data have {model.tasks.dim}"
                 )
             begin = Parameters(prior.mean, prior.cov, prior.noise_var[:1]).into(units)
         found, on_edge = _climb(model, begin), False
@@ -288,13 +287,12 @@ def log_marginal_likelihood(prior: LinearGaussianPrior, statistics: LinearStatis
     """
     weighted = statistics.noise_var is not None
     if not weighted and np.ptp(prior.noise_var) > 0:
-        raise ValueError(
-            "the prior's noise differs between arms, which sums over arms cannot tell apart; use "
-            "one noise_var"
+        raise ArgumentError(
+            "noise_var", "must be the same for all arms, as sums over arms cannot tell them apart"
         )
     if prior.dim != statistics.dim:
-        raise ValueError(
-            f"the prior has {prior.dim} features, but the statistics have {statistics.dim}"
+        raise ArgumentError(
+            "statistics", f"must have the {prior.dim} features of the prior", got=statistics.dim
         )
     noise = 1.0 if weighted else float(prior.noise_var[0])
     pulls = statistics.pulls

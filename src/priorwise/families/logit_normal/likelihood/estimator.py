@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.protocols import for_arms
 from priorwise.core.types import FloatArray
 from priorwise.families.beta.statistics import BetaStatistics
@@ -77,9 +78,11 @@ class LogitNormalMarginalLikelihood:
         if self.arms is not None:
             validation.count("arms", self.arms)
         if validation.number("regulariser", self.regulariser) < 0:
-            raise ValueError(
-                f"regulariser must not be negative, got {self.regulariser:g}; 0 is plain maximum "
-                "likelihood"
+            raise ArgumentError(
+                "regulariser",
+                "must not be negative",
+                got=self.regulariser,
+                cure="0 is plain maximum likelihood",
             )
 
     def for_tasks(self, known: KnownTasks) -> LogitNormalMarginalLikelihood:
@@ -100,7 +103,7 @@ class LogitNormalMarginalLikelihood:
         statistics = BetaStatistics.of(data, arms=self.arms)
         pulled = int(statistics.pulls.any(axis=1).sum())
         if pulled == 0:
-            raise ValueError("no task has a pull, so there is nothing to fit")
+            raise ArgumentError("data", "must have a task with a pull")
         begin = _start(start, statistics.arms)
         known: dict[str, Any] = {
             "estimator": type(self).__name__,
@@ -261,12 +264,12 @@ def _start(start: Any, arms: int) -> LogitNormalPrior | None:
         return None
     prior = start.prior if isinstance(start, PriorFit) else start
     if not isinstance(prior, (LogitNormalPrior, ExchangeableLogitNormalPrior)):
-        raise TypeError(
-            f"start must be a fit or prior of logit-normal arms, got {type(prior).__name__}"
+        raise ArgumentTypeError(
+            "start", "must be a fit or prior of logit-normal arms", got=type(prior)
         )
     whole: LogitNormalPrior = for_arms(prior, arms)
     if whole.arms != arms:
-        raise ValueError(f"start has {whole.arms} arms, but the data have {arms}")
+        raise ArgumentError("start", f"has {whole.arms} arms, but the data have {arms}")
     return whole
 
 
@@ -286,8 +289,8 @@ def log_marginal_likelihood(
         if offsets is not None:
             offsets = np.repeat(offsets[:, None], statistics.arms, axis=1)
     if prior.arms != statistics.arms:
-        raise ValueError(
-            f"the prior has {prior.arms} arms, but the statistics have {statistics.arms}"
+        raise ArgumentError(
+            "statistics", f"must have the {prior.arms} arms of the prior", got=statistics.arms
         )
     s, n = (each.astype(np.float64) for each in (statistics.successes, statistics.pulls))
     return joint.propagated_tasks(s, n, prior.mean, prior._root, offsets).values

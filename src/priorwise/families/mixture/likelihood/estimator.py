@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import softmax
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray
 from priorwise.families.mixture.exchangeable import ExchangeableMixturePrior
 from priorwise.families.mixture.likelihood.model import MixtureModel
@@ -18,7 +18,7 @@ from priorwise.families.mixture.likelihood.starts import begin, gain
 from priorwise.families.mixture.likelihood.uncertainty import MixtureUncertainty
 from priorwise.families.mixture.prior import MixturePrior
 from priorwise.families.registry import ask
-from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.fits import PLAIN, PriorFit
 from priorwise.fitting.newton import positive_root
 from priorwise.fitting.task_facts import KnownTasks
 
@@ -98,9 +98,9 @@ class MixtureMarginalLikelihood:
         validation.seed(self.seed)
         for name in ("starts", "max_iterations"):
             validation.count(name, getattr(self, name))
-        validation.not_negative("regulariser", self.regulariser, "; 0 is plain maximum likelihood")
+        validation.not_negative("regulariser", self.regulariser, PLAIN)
         if validation.number("tolerance", self.tolerance) <= 0.0:
-            raise ValueError(f"tolerance must be positive, got {self.tolerance:g}")
+            raise ArgumentError("tolerance", "must be positive", got=self.tolerance)
 
     @property
     def reads(self) -> Any:
@@ -170,13 +170,14 @@ class MixtureMarginalLikelihood:
         prior = start.prior if isinstance(start, PriorFit) else start
         parts: Sequence[Any] = getattr(prior, "components", ())
         if len(parts) != self.components:
-            raise ValueError(
-                f"start must be a fit or a mixture of {self.components} components, got "
-                f"{shown(prior)}"
+            raise ArgumentError(
+                "start", f"must be a fit or a mixture of {self.components} components", got=prior
             )
         forms = [ask(part, "coordinates", TOOL)(part, arms) for part in parts]
         if any(form.x.shape != model.form.x.shape for form in forms):
-            raise ValueError("start must have components of the estimator's structure and arms")
+            raise ArgumentError(
+                "start", "must have components of the estimator's structure and arms"
+            )
         log_probs = np.log(np.maximum(prior.probs, 1e-6))
         return model.joined(log_probs, np.stack([form.x for form in forms]))
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray
 from priorwise.families.registry import ask
 from priorwise.fitting.fits import Uncertainty
@@ -49,7 +50,9 @@ class MixtureUncertainty(Uncertainty):
         forms = [ask(part, "coordinates", TOOL)(part, self.arms) for part in parts]
         sizes = [len(parts) - 1, *(each.x.size for each in forms)]
         if sum(sizes) != self.centre.size:
-            raise ValueError(f"centre must have {sum(sizes)} numbers, but has {self.centre.size}")
+            raise ArgumentError(
+                "centre", f"must have {sum(sizes)} numbers, but has {self.centre.size}"
+            )
         root = validation.square_root(self.covariance)
         drawn = []
         for z in self.centre + rng.standard_normal((n, self.centre.size)) @ root.T:

@@ -20,6 +20,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
+from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.normal_gamma.exchangeable import ExchangeableNormalGammaPrior
@@ -296,8 +297,8 @@ def log_marginal_likelihood(
     if isinstance(prior, ExchangeableNormalGammaPrior):
         arms = prior.for_arms(statistics.arms)
     if arms.arms != statistics.arms:
-        raise ValueError(
-            f"the prior has {arms.arms} arms, but the statistics have {statistics.arms}"
+        raise ArgumentError(
+            "statistics", f"must have the {arms.arms} arms of the prior", got=statistics.arms
         )
     _, pulls, _, rate = given(arms, statistics)
     n, total = statistics.pulls, np.zeros(statistics.tasks)

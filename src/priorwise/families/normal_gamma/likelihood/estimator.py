@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final, Literal, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.normal_gamma.exchangeable import ExchangeableNormalGammaPrior
@@ -81,17 +82,20 @@ class NormalGammaMarginalLikelihood:
         if self.arms is not None:
             validation.count("arms", self.arms)
         if validation.number("regulariser", self.regulariser) < 0:
-            raise ValueError(
-                f"regulariser must not be negative, got {self.regulariser:g}; 0 is plain maximum "
-                "likelihood"
+            raise ArgumentError(
+                "regulariser",
+                "must not be negative",
+                got=self.regulariser,
+                cure="0 is plain maximum likelihood",
             )
 
     def for_tasks(self, known: KnownTasks) -> NormalGammaMarginalLikelihood:
         """Refuse tasks with features, or with other arms."""
         if known.features:
-            raise TypeError(
-                f"{type(self).__name__} reads rewards of arms, but tasks of a {known.family} show "
-                "features: take an estimator for that prior"
+            raise ArgumentTypeError(
+                "estimator",
+                f"reads rewards of arms, but tasks of a {known.family} show features",
+                cure="take an estimator for that prior",
             )
         known.check_arms(self, arms=self.arms)
         return replace(self, arms=known.arms)
@@ -104,7 +108,7 @@ class NormalGammaMarginalLikelihood:
         arms = self._data(statistics)
         pulled = int(statistics.pulls.any(axis=1).sum())
         if pulled == 0:
-            raise ValueError("no task has a pull, so there is nothing to fit")
+            raise ArgumentError("data", "must have a task with a pull")
         begins = _starts(start, len(arms))
         fits = [
             fit_arm(each, self.regulariser, begin) for each, begin in zip(arms, begins, strict=True)
@@ -137,8 +141,8 @@ class NormalGammaMarginalLikelihood:
         """What each law is fitted to."""
         squares = statistics.squares
         if squares is None:
-            raise ValueError(
-                "the variance cannot be estimated without squares: give sums of squared rewards"
+            raise ArgumentError(
+                "squares", "are missing, without which the variance cannot be estimated"
             )
         columns = (statistics.pulls, statistics.sums, squares)
         if self.structure == "exchangeable":
@@ -152,13 +156,13 @@ def _starts(start: Any, arms: int) -> Sequence[FloatArray | None]:
         return [None] * arms
     prior = start.prior if isinstance(start, PriorFit) else start
     if not isinstance(prior, (NormalGammaPrior, ExchangeableNormalGammaPrior)):
-        raise TypeError(
-            f"start must be a fit or prior of normal-gamma arms, got {type(prior).__name__}"
+        raise ArgumentTypeError(
+            "start", "must be a fit or prior of normal-gamma arms", got=type(prior)
         )
     mean, pulls, shape, rate = (np.atleast_1d(getattr(prior, name)) for name in NAMES)
     at = np.stack([mean, np.log(pulls), np.log(shape), np.log(rate / shape)], axis=1)
     if arms == 1:
         at = at.mean(axis=0, keepdims=True)
     if len(at) not in (1, arms):
-        raise ValueError(f"start has {len(at)} arms, but the data have {arms}")
+        raise ArgumentError("start", f"has {len(at)} arms, but the data have {arms}")
     return list(np.broadcast_to(at, (arms, 4)))
