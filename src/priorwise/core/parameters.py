@@ -8,6 +8,7 @@ and replaces it by the checked one; the docstring of the class says what it mean
 Dimensions have names. The first field with a dimension gives it its size; ``size_of`` finds it.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -18,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
+from priorwise.core.sizes import as_float, check_memory
 from priorwise.core.types import FloatArray
 
 Ends = Literal["[]", "()", "(]"]
@@ -126,6 +128,8 @@ class Array(Parameter):
             and (self.spread == 1 or all(sizes))
         ):
             first = tuple(size or 1 for size in sizes[: self.spread])
+            numbers = 32.0 * as_float(math.prod(first)) * array.size
+            check_memory(f"{self.dims[0]}s", first[0], numbers, f"lower {self.dims[0]}s")
             array = np.broadcast_to(array, first + array.shape).copy()
         wrong = [
             size is not None and size != n for size, n in zip(sizes, array.shape, strict=False)

@@ -50,7 +50,7 @@ def constant_in_tasks(
                 raise ArgumentError(
                     "task_features",
                     f"must not differ in a task, as {name!r} does in {shown(str(tasks[task]))}",
-                    got=(values[task].item(), end[wrong[0]].item()),
+                    got=[*values[[task]].tolist(), *end[wrong[:1]].tolist()],
                     cure="context= is for features of arms",
                 )
         features[name] = values
