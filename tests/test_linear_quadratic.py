@@ -332,7 +332,7 @@ def test_priors_that_make_no_sense(seed: int) -> None:
         ((A[:1], B, COV, PLANT), "transition must have shape"),
         ((A, B.T, COV, PLANT), "control must have shape"),
         ((A, B, np.eye(2), PLANT), "cov must have shape (3, 3)"),
-        ((A, B, [COV, -COV], PLANT), r"cov\[1\] must have no negative variance"),
+        ((A, B, [COV, -COV], PLANT), "cov[1] must have no negative variance"),
         ((A, B, np.full((3, 3), np.nan), PLANT), "cov must be finite"),
     ):
         with raises(said):
