@@ -327,7 +327,7 @@ def run(each: Case) -> tuple[str, Result]:
     if not lines[0].isprintable():
         return "signs that steer a terminal", result
     name = each.names.removesuffix(": ")  # or "--arms must be ..."
-    fits = f"{name}: " in lines[0] or f"{name} " in lines[0]
+    fits = each.names in lines[0] or f"{name} " in lines[0]
     return "" if fits else f"does not name {each.names!r}", result
 
 

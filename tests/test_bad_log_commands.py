@@ -28,19 +28,19 @@ COMMANDS: dict[str, list[str]] = {
 CASES: dict[str, tuple[str, list[str], str]] = {
     "no bytes": ("", [], "is empty"),
     "no rows": (HEAD, [], "has no rows"),
-    "one task": (HEAD + "1,a,0\n1,b,1\n", [], "task: the column 'task' has one task only"),
+    "one task": (HEAD + "1,a,0\n1,b,1\n", [], "--task must have several tasks"),
     "one arm": (
         HEAD + "1,a,0\n2,a,1\n3,a,1\n4,a,0\n",
         [],
-        "action: the column 'action' has one arm only, 'a'",
+        "--action must have arms to choose between",
     ),
-    "NaN": (GOOD + "3,a,nan\n", [], "reward: row 5 of"),
-    "infinite": (GOOD + "3,a,inf\n", [], "reward: row 5 of"),
+    "NaN": (GOOD + "3,a,nan\n", [], "in row 5 of"),
+    "infinite": (GOOD + "3,a,inf\n", [], "in row 5 of"),
     "infinite, dropped": (GOOD + "3,a,-inf\n", ["--drop-missing"], "an infinite reward"),
     "not 0 or 1": (
         GOOD + "3,a,2\n4,b,1\n",
         ["--family", "beta"],
-        "--family beta does not fit this log: its rewards are not 0 or 1: row 5 of",
+        "--family does not fit this log: its rewards are not 0 or 1: row 5 of",
     ),
     "clicks above impressions": (
         "task,action,clicks,impressions\n1,a,1,9\n1,b,10,9\n2,a,1,9\n3,a,1,9\n4,b,1,9\n",
@@ -58,12 +58,12 @@ CASES: dict[str, tuple[str, list[str], str]] = {
         "the column 'reward' more than once",
     ),
     "missing column": ("task,action,x\n1,a,0\n", [], "--task task --action action --reward x"),
-    "no such column": (GOOD, ["--reward", "clicks"], "--reward clicks is no column"),
-    "words for rewards": (GOOD + "3,a,many\n", [], "reward: row 5 of"),
+    "no such column": (GOOD, ["--reward", "clicks"], "--reward must be a column of"),
+    "words for rewards": (GOOD + "3,a,many\n", [], "in row 5 of"),
     "decimal commas and points": (
         "task;action;reward\n1;a;0,5\n1;b;1.5\n2;a;2.5\n2;b;0.1\n",
         [],
-        "reward: row 1 of",
+        "in row 1 of",
     ),
     "a total that is none": (
         "task;action;clicks;impressions\na;x;1;9\nb;x;2;9\nTotal;;4;18\n",
@@ -73,10 +73,10 @@ CASES: dict[str, tuple[str, list[str], str]] = {
     "rates of no whole clicks": (
         "task;action;CTR;impressions\na;x;0.2500;8\nb;x;0.3123;8\n",
         [],
-        "rate: row 2 of",
+        "in row 2 of",
     ),
     "times for rewards": (HEAD + "1,a,2024-01-01\n2,a,2024-01-02\n", [], "and not numbers"),
-    "no task": (GOOD + ",a,1\n", [], "task: row 5 of"),
+    "no task": (GOOD + ",a,1\n", [], "in row 5 of"),
     "mixed zones": (TIMES, [], "row 2 of"),
     "mixed zones of a column of times": (
         "when,task,action,reward\n2024-01-01 00:00:00Z,1,a,1\n2024-01-01 00:00:00,2,b,0\n",
@@ -85,7 +85,7 @@ CASES: dict[str, tuple[str, list[str], str]] = {
     ),
 }
 OTHERS: dict[tuple[str, str], str] = {
-    ("one task", "backtest"): "task: the column 'task' has 1 task; a backtest needs 4 or more",
+    ("one task", "backtest"): "--task must have 4 or more tasks",
 }
 """What a command says instead."""
 

@@ -40,7 +40,7 @@ LONGEST: Final = 1_000
 LONGEST_NAME: Final = 255  # bytes, on every file system in use
 PIPED_WIDTH: Final = 140
 
-OTHER_NAMES: Final = {"missing": "drop_missing", "policies": "policy"}
+OTHER_NAMES: Final = {"missing": "drop_missing", "policies": "policy", "log": "source"}
 """Options that are not called as the argument of the library."""
 
 PLAIN: Final = {
@@ -281,8 +281,8 @@ def _parameters() -> Sequence[Any]:
 
 def _parameter(argument: str) -> Any:
     """Return the parameter of the running command for an argument of the library, if it has one."""
-    name = OTHER_NAMES.get(argument, argument)
-    return next((each for each in _parameters() if each.name == name), None)
+    names = (argument, OTHER_NAMES.get(argument))
+    return next((each for each in _parameters() if each.name in names), None)
 
 
 def _spelled(argument: str, value: object) -> str:

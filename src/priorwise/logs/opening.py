@@ -182,7 +182,7 @@ def _file(
             got=str(path),
         )
     if not many and not path.is_file():
-        raise FileNotFoundError(f"log: there is no file {str(path)!r}")
+        raise FileNotFoundError(f"there is no file {str(path)!r} to read a log from")
     if not many and path.stat().st_size == 0:
         raise ArgumentError("log", f"must have rows, but the file {str(path)!r} is empty")
     if path.is_dir() and not any(path.rglob("*.parquet")):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
 from priorwise.core.estimates import Estimate
 from priorwise.core.protocols import for_arms
 from priorwise.families.registry import ask
@@ -171,7 +172,6 @@ def _backtested(
     use.
     """
     from priorwise.advise import backtest
-    from priorwise.core.refusals import refused
 
     operations = decider.operations
     log, now = _in_order(log, decider.prior(), operations.arms_of(decider.version))
@@ -185,9 +185,7 @@ def _backtested(
             log, policies, horizon=horizon, family=fit.chosen, seed=seed, progress=False, **columns
         )
         return found, found.difference("proposed", "in use"), ""
-    except (ArithmeticError, TypeError, ValueError) as error:
-        if not refused(error):
-            raise
+    except ArgumentError as error:
         return None, None, str(error)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from priorwise.core.errors import ArgumentError, printable
-from priorwise.core.refusals import refused
 from priorwise.serve.errors import Conflict, NotFound, Refused, TooLate, Unavailable
 from priorwise.serve.types import OneRewarded, Outcome, Problem
 
@@ -32,8 +31,6 @@ def problem_of(error: BaseException) -> Problem | None:
         return problem(error.code, error.public)
     if isinstance(error, ArgumentError):
         return problem(WRONG, str(error), f"$.{error.argument}")
-    if isinstance(error, (ValueError, TypeError)) and refused(error):
-        return problem(WRONG, str(error))
     return None
 
 

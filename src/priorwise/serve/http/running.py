@@ -18,8 +18,8 @@ import numpy as np
 import uvicorn
 from starlette.types import ASGIApp
 
+from priorwise.core.errors import ArgumentError
 from priorwise.core.protocols import Policy
-from priorwise.core.refusals import refused
 from priorwise.families.registry import families
 from priorwise.serve.choosing import LivePrior, dim_of, has_features
 from priorwise.serve.decider import Decider
@@ -106,9 +106,8 @@ def warmed(decider: Decider) -> None:
             for _ in range(2):
                 made = trial.decide("warm", ("a", "b") if arms is None else None, context)
                 trial.reward(made.token, 0.0)
-    except (ValueError, TypeError) as error:  # a reward of 0, say, need not make sense
-        if not refused(error):
-            raise
+    except ArgumentError:  # a reward of 0, say, need not make sense
+        return
 
 
 def bound(host: str, port: int) -> socket.socket:
