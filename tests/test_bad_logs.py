@@ -306,7 +306,7 @@ def test_a_log_of_ones_own_is_fitted_by_the_command(clicks: pd.DataFrame, tmp_pa
     assert lost.exit_code == 2
     assert "it has 'Kampagne, Nr.', 'Bänner', 'kauft?'" in lost.output
     empty = CliRunner().invoke(app, ["fit", "", *command[2:]])
-    assert (empty.exit_code, "the path is empty" in empty.output) == (2, True)
+    assert (empty.exit_code, "has an empty path" in empty.output) == (2, True)
 
 
 def test_bad_folders_end_the_command_with_a_line(frame: pd.DataFrame, tmp_path: Path) -> None:

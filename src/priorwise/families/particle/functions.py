@@ -74,11 +74,9 @@ def function_named(argument: str, name: Any) -> Callable[..., Any]:
         known = ", ".join(sorted(_FUNCTIONS)) or "none"
         raise ArgumentError(
             argument,
-            f"no function {shown(name)} is registered (there are {known}). Files name functions "
-            "and never import them",
-            cure=(
-                "first import the module that has it and calls priorwise.families.register_function"
-            ),
+            f"must be the name of a registered function (there are {known})",
+            got=name,
+            cure="import the module that has it and calls priorwise.families.register_function",
         )
     return _FUNCTIONS[name]
 
