@@ -75,7 +75,7 @@ def test_batches_longer_than_tasks_are_refused_alike(
 
 
 def test_arguments_are_named_as_python_or_the_command_line_writes_them(
-    log: Path, monkeypatch: pytest.MonkeyPatch
+    log: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
         pieces = [option("time"), option("time", ...), option("missing", "drop")]
@@ -84,7 +84,7 @@ def test_arguments_are_named_as_python_or_the_command_line_writes_them(
 
     monkeypatch.setattr(fitting, "candidates", fail)
     with pytest.raises(ArgumentError) as error:
-        pw.fit_prior(log, seed=0)
+        pw.fit_prior(log, seed=seed)
     python = "time= | time=... | missing='drop' | half_life='none' | reward='sold on' | context="
     assert error.value.problem == python
     done = CliRunner().invoke(app, ["fit", str(log), "--seed", "0"])

@@ -44,11 +44,12 @@ def add(
     ] = None,
 ) -> None:
     """Make a key and print it, once."""
+    from priorwise.serve.errors import Refused
     from priorwise.serve.http import keys
 
     kept = _opened(store)
     try:
-        with refusing():
+        with refusing("--name", Refused):
             key = keys.add(kept, name, scopes.split(","), rate)
     finally:
         kept.close()
@@ -82,11 +83,12 @@ def show(store: Store) -> None:
 @app.command(cls=Command)
 def revoke(store: Store, name: Annotated[str, argument("Its name.", "NAME")]) -> None:
     """End a key."""
+    from priorwise.serve.errors import Refused
     from priorwise.serve.http import keys
 
     kept = _opened(store, there=True)
     try:
-        with refusing():
+        with refusing("NAME", Refused):
             keys.revoke(kept, name)
     finally:
         kept.close()

@@ -249,13 +249,14 @@ _RUNNING: Final[ContextVar[typer.Context]] = ContextVar("_RUNNING")
 
 
 @contextmanager
-def refusing(place: str = "") -> Iterator[None]:
+def refusing(place: str = "", *others: type[Exception]) -> Iterator[None]:
     """Turn what the library says about an argument, or the system about a file, into one line about
-    an option, or about ``place``; let bugs through.
+    an option, or about ``place``; ``others`` too, and let bugs through.
     """
+    kinds: tuple[type[Exception], ...] = (ArgumentError, ImportError, OSError, *others)
     try:
         yield
-    except (ArgumentError, ImportError, OSError) as error:
+    except kinds as error:
         _refuse(error, place)
 
 

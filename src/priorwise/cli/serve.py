@@ -242,10 +242,10 @@ def _other_settings(texts: list[str], horizon: int, seed: int) -> None:
 
 
 def _or_unavailable(work: Any) -> Any:
-    from priorwise.serve.errors import Unavailable
+    from priorwise.serve.errors import Refused, Unavailable
 
     try:
-        with refusing("--store"):
+        with refusing("--store", Refused):
             return work()
     except Unavailable as error:
         fail("--store", error)
