@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from functools import singledispatch
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -36,6 +37,19 @@ CHECKED: Final[dict[Any, tuple[Any, ...]]] = {
     argument_checks.estimator: NOT_ESTIMATORS,
 }
 """What the functions must reject that check parameters."""
+
+
+def derived(call: Any, good: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """Return what a call must reject: from the declarations of a class, or unlike good values."""
+    if isinstance(call, type) and declared.parameters(call):
+        return bad_values(call, good)
+    optional = {
+        name for name, one in inspect.signature(call).parameters.items() if one.default is None
+    }
+    return {
+        name: tuple(bad for bad in unlike(name, value) if bad is not None or name not in optional)
+        for name, value in good.items()
+    }
 
 
 def bad_values(cls: type, good: dict[str, Any]) -> dict[str, tuple[Any, ...]]:

@@ -49,7 +49,9 @@ def verdict(case: Case) -> str:
         with not_hanging():
             case.call()
     except (TypeError, ValueError, KeyError, IndexError, OSError) as error:
-        named = error.argument if isinstance(error, ArgumentError) else str(error)
+        named = (
+            f"{error.argument} {error.problem}" if isinstance(error, ArgumentError) else str(error)
+        )
         fits = any(word.strip() in named for word in case.words)
         return "" if fits else f"unnamed: {type(error).__name__}: {error}"
     except Exception as error:
@@ -102,7 +104,7 @@ def test_every_public_constructor_and_function_has_its_bad_inputs() -> None:
         # as RecedingHorizon and exact_evaluation; made by simulate_meta
         "KnowledgeGradient", "exact_rewards", "Setting", "Interrupted",
         # a record of what a family has; what asks it names its parts
-        "Family", "Later", "family_of",
+        "Family", "Later", "family_of", "ArgumentError", "ArgumentTypeError", "MissingCapability",
     }  # fmt: skip
     packages = (pw.advise, pw.core, pw.families, pw.meta, pw.policies, pw.sensitivity)
     folders = {each for each in pw.__all__ if isinstance(getattr(pw, each), ModuleType)}
