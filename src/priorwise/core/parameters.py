@@ -98,14 +98,14 @@ class Choice(Parameter):
 
 @dataclass(frozen=True)
 class Array(Parameter):
-    """A finite array of named dimensions, with entries from ``least`` to ``most``.
+    """A finite array of dimensions with names or given sizes, entries from ``least`` to ``most``.
 
     A value without the first ``spread`` dimensions stands for all their entries. With ``fill`` None
     stands for an array of this number. With ``size`` the first dimension has the size of that
     attribute of the owner.
     """
 
-    dims: tuple[str, ...] = ("arm",)
+    dims: tuple[str | int, ...] = ("arm",)
     least: float = -np.inf
     most: float = np.inf
     spread: int = 0
@@ -158,7 +158,7 @@ class Array(Parameter):
 class Covariance(Array):
     """A symmetric positive semi-definite matrix."""
 
-    dims: tuple[str, ...] = ("arm", "arm")
+    dims: tuple[str | int, ...] = ("arm", "arm")
 
     def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
         """Return a symmetric matrix; rounding is mended."""
@@ -173,7 +173,7 @@ class Covariance(Array):
 class Probabilities(Array):
     """Numbers that are not negative and sum to 1."""
 
-    dims: tuple[str, ...] = ("candidate",)
+    dims: tuple[str | int, ...] = ("candidate",)
 
     def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
         """Return a vector."""
@@ -260,8 +260,10 @@ def parameters(cls: type) -> dict[str, Parameter]:
     return {name: found for name, found in fields.items() if isinstance(found, Parameter)}
 
 
-def size_of(owner: Any, dim: str) -> tuple[int | None, str]:
+def size_of(owner: Any, dim: str | int) -> tuple[int | None, str]:
     """Return the size of a dimension and the name of the first array that has it."""
+    if isinstance(dim, int):
+        return dim, ""
     for name, parameter in parameters(type(owner)).items():
         dims, spread = getattr(parameter, "dims", ()), getattr(parameter, "spread", 0)
         if dim in dims and not getattr(parameter, "size", ""):

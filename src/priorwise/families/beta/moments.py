@@ -11,14 +11,18 @@ different n they pool the tasks, which is right as long as n does not depend on 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import evolve, field, frozen
 
-from priorwise.core import validation
 from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import (
+    Array,
+    Count,
+    arrays,
+)
 from priorwise.core.protocols import for_arms
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.beta.prior import BetaPrior
@@ -37,7 +41,7 @@ SMALLEST: Final = 1e-6
 
 
 @final
-@dataclass(frozen=True)
+@frozen(slots=False)
 class BetaMoments:
     """Beta prior of each arm by the method of moments, for pulls that did not follow rewards:
     uniform, or one arm per episode.
@@ -84,20 +88,14 @@ class BetaMoments:
     reads: ClassVar[type] = BetaStatistics
     adaptive: ClassVar[bool] = False  # pulls must not have followed rewards
 
-    arms: int | None = None
-    steps: int | None = None
-
-    def __post_init__(self) -> None:
-        """Check the numbers."""
-        for name, value in (("arms", self.arms), ("steps", self.steps)):
-            if value is not None:
-                validation.count(name, value)
+    arms: int | None = field(default=None, validator=Count())
+    steps: int | None = field(default=None, validator=Count())
 
     def for_tasks(self, known: KnownTasks) -> "BetaMoments":
         """Refuse tasks whose rewards are not 0 or 1, or with other arms."""
         known.check_binary(self)
         known.check_arms(self, arms=self.arms)
-        return replace(self, arms=known.arms)
+        return evolve(self, arms=known.arms)
 
     def fit(self, data: Run | BetaStatistics | BetaGroups, *, start: Any = None) -> PriorFit:
         """Fit a kept run or statistics; ``start`` is ignored."""
@@ -226,7 +224,7 @@ def beta_of_moments(m1: float, m2: float) -> tuple[tuple[float, float], FloatArr
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@frozen(eq=False, slots=False)
 class BetaMomentUncertainty(Uncertainty):
     """Normal law of each arm's first two moments, mapped back to Beta laws; arms that fell back
     keep their law.
@@ -249,21 +247,10 @@ class BetaMomentUncertainty(Uncertainty):
 
     family: ClassVar[str] = "beta-moment-uncertainty"
 
-    moments: FloatArray
-    covariances: FloatArray
-    most: FloatArray
-    fitted: FloatArray
-
-    def __init__(
-        self, moments: ArrayLike, covariances: ArrayLike, most: ArrayLike, fitted: ArrayLike
-    ) -> None:
-        """Check and freeze the law."""
-        checked = validation.matrix("moments", moments, (None, 2))
-        arms = len(checked)
-        covariances = validation.matrix("covariances", covariances, (arms, 2, 2))
-        validation.freeze(self, moments=checked, covariances=covariances)
-        for name, value in (("most", most), ("fitted", fitted)):
-            validation.freeze(self, **{name: validation.vector(name, value, arms)})
+    moments: FloatArray = field(converter=arrays, validator=Array(("arm", 2)))
+    covariances: FloatArray = field(converter=arrays, validator=Array(("arm", 2, 2)))
+    most: FloatArray = field(converter=arrays, validator=Array())
+    fitted: FloatArray = field(converter=arrays, validator=Array())
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """``(m1, m2) ~ N`` for each arm."""

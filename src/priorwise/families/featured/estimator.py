@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Final, final
 
 import numpy as np
+from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import (
+    Checked,
+)
 from priorwise.families.featured.prior import FeaturedPrior
 from priorwise.families.featured.statistics import FeaturedStatistics
 from priorwise.families.featured.uncertainty import FeaturedUncertainty
@@ -19,7 +23,7 @@ TOOL: Final = "FeaturedMarginalLikelihood"
 
 
 @final
-@dataclass(frozen=True)
+@frozen(slots=False)
 class FeaturedMarginalLikelihood:
     """Fit the prior of tasks with features x, ``mu ~ P(mean + B (x - centre))``, P of one family.
 
@@ -34,11 +38,7 @@ class FeaturedMarginalLikelihood:
 
     reads: ClassVar[type] = FeaturedStatistics
 
-    estimator: Any
-
-    def __post_init__(self) -> None:
-        """Check the estimator."""
-        argument_checks.estimator("estimator", self.estimator)
+    estimator: Any = field(validator=Checked(argument_checks.estimator))
 
     @property
     def name(self) -> str:

@@ -8,17 +8,30 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
+from attrs import field, frozen
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
+from priorwise.core.parameters import (
+    Array,
+    Checked,
+    Covariance,
+    arrays,
+)
 from priorwise.core.types import FloatArray
 from priorwise.families.featured.prior import FeaturedPrior
 from priorwise.fitting.fits import Uncertainty, named
 
 
+def check_law(name: str, law: Any) -> None:
+    """Check for the uncertainty of a base's fit."""
+    if not isinstance(law, Uncertainty) or not hasattr(law, "moved"):
+        raise ArgumentTypeError(name, "must be that of a base's fit", got=law)
+
+
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@frozen(eq=False, slots=False)
 class FeaturedUncertainty(Uncertainty):
     """Effects ``b ~ N(fitted, covariance)``, row by row, and a base whose law moves by ``slope``
     times what b is off.
@@ -37,17 +50,9 @@ class FeaturedUncertainty(Uncertainty):
 
     family: ClassVar[str] = "featured-uncertainty"
 
-    law: Any
-    covariance: FloatArray
-    slope: FloatArray
-
-    def __init__(self, law: Any, covariance: ArrayLike, slope: ArrayLike) -> None:
-        """Check and freeze the law."""
-        if not isinstance(law, Uncertainty) or not hasattr(law, "moved"):
-            raise ArgumentTypeError("law", "must be that of a base's fit", got=law)
-        moves = validation.matrix("slope", slope)
-        spread = validation.covariance("covariance", covariance, moves.shape[1])
-        validation.freeze(self, law=law, covariance=spread, slope=moves)
+    law: Any = field(validator=Checked(check_law))
+    covariance: FloatArray = field(converter=arrays, validator=Covariance(("move", "move")))
+    slope: FloatArray = field(converter=arrays, validator=Array(("coordinate", "move")))
 
     def draw(self, prior: FeaturedPrior, rng: np.random.Generator, n: int) -> list[Any]:
         """Draw the effects, then a base."""

@@ -9,18 +9,22 @@ and is consistent.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 from scipy.special import softmax
 
-from priorwise.core import validation
 from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import (
+    Array,
+    Instance,
+    Number,
+    arrays,
+)
 from priorwise.core.types import FloatArray
 from priorwise.families.finite.prior import FinitePrior
-from priorwise.families.finite.statistics import FiniteStatistics, check_candidates, finite
+from priorwise.families.finite.statistics import CANDIDATES, FiniteStatistics, check_candidates
 from priorwise.families.normal.totals import prefix_sizes
 from priorwise.fitting.columns import by_arm
 from priorwise.fitting.design import design_sums, uniformity_warnings
@@ -30,7 +34,7 @@ from priorwise.fitting.task_facts import KnownTasks
 
 
 @final
-@dataclass(frozen=True)
+@frozen(slots=False)
 class FiniteCounts:
     """Finite prior from the episodes that identified their task: ``probs = (counts + smoothing) /
     (sum of counts + smoothing)``.
@@ -57,19 +61,11 @@ class FiniteCounts:
     reads: ClassVar[type] = FiniteStatistics
     adaptive: ClassVar[bool] = False  # pulls must not have followed rewards
 
-    candidates: FinitePrior
-    smoothing: float | None = None
-    level: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        finite(self.candidates)
-        if self.smoothing is not None:
-            validation.not_negative("smoothing", self.smoothing)
-        if not 0.5 < validation.number("level", self.level) <= 1.0:
-            raise ArgumentError(
-                "level", "must lie in (0.5, 1], so that one task at most reaches it", got=self.level
-            )
+    candidates: FinitePrior = field(validator=Instance(FinitePrior, CANDIDATES))
+    smoothing: float | None = field(default=None, validator=Number(0.0))
+    level: float = field(
+        default=1.0, validator=Number(0.5, 1.0, ends="(]", cure="one task at most then reaches it")
+    )
 
     def for_tasks(self, known: KnownTasks) -> "FiniteCounts":
         """Refuse tasks with other arms, another noise, or candidates other than these."""
@@ -130,7 +126,7 @@ class FiniteCounts:
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@frozen(eq=False, slots=False)
 class DirichletUncertainty(Uncertainty):
     """Dirichlet law of the probabilities, with the (smoothed) counts as its weights; tasks of
     weight 0 stay at 0.
@@ -138,14 +134,11 @@ class DirichletUncertainty(Uncertainty):
 
     family: ClassVar[str] = "dirichlet-uncertainty"
 
-    weights: FloatArray
+    weights: FloatArray = field(converter=arrays, validator=Array(("candidate",), 0.0))
 
-    def __init__(self, weights: ArrayLike) -> None:
-        """Check and freeze the weights."""
-        checked = validation.vector("weights", weights)
-        if (checked < 0.0).any() or not checked.any():
-            raise ArgumentError("weights", "must not be negative, and not all 0")
-        validation.freeze(self, weights=checked)
+    def __attrs_post_init__(self) -> None:
+        if not self.weights.any():
+            raise ArgumentError("weights", "must not all be 0")
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """``probs ~ Dirichlet(weights)``."""

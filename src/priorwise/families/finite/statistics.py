@@ -1,7 +1,7 @@
 """Log likelihoods of candidates: what estimators of finite priors read of past tasks."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -151,11 +151,12 @@ class FiniteStatistics(PerTask):
         return super()._from_fields(fields | {"log_likelihood": table})
 
 
+CANDIDATES: Final = "a FinitePrior, whose support and noise are used"
+
+
 def finite(candidates: Any) -> FinitePrior:
     """Refuse what is no finite prior."""
-    validation.instance(
-        "candidates", candidates, FinitePrior, "a FinitePrior, whose support and noise are used"
-    )
+    validation.instance("candidates", candidates, FinitePrior, CANDIDATES)
     return candidates
 
 

@@ -18,11 +18,17 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
+from attrs import field, frozen
 from numba import types
-from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
+from priorwise.core.parameters import (
+    Array,
+    Covariance,
+    arrays,
+    optional_arrays,
+)
 from priorwise.core.protocols import Environment
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.streams import Stream
@@ -35,7 +41,7 @@ from priorwise.kernels.compiling import INTS, ROW, ROWS, F, entry
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@frozen(eq=False, slots=False)
 class RunningMean:
     """Explore with the running mean of the first pulls, which must be uniform.
 
@@ -53,17 +59,10 @@ class RunningMean:
 
     """
 
-    cov: FloatArray
-    noise_var: FloatArray | None
-
-    def __init__(self, cov: ArrayLike, noise_var: ArrayLike | None = None) -> None:
-        """Check and freeze the parameters."""
-        arms = validation.matrix("cov", cov).shape[0]
-        noise = None
-        if noise_var is not None:
-            noise = validation.per_arm("noise_var", noise_var, arms)
-            validation.positive("noise_var", noise)
-        validation.freeze(self, cov=validation.covariance("cov", cov, arms), noise_var=noise)
+    cov: FloatArray = field(converter=arrays, validator=Covariance())
+    noise_var: FloatArray | None = field(
+        default=None, converter=optional_arrays, validator=Array(("arm",), 1e-100, spread=1)
+    )
 
     def for_tasks(self, known: KnownTasks) -> RunningMean:
         """Take the noise from the tasks if it was left open."""

@@ -7,15 +7,16 @@ mean w and covariance ``noise_var G^-1`` given w and the features, so ``E[w^] = 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, cast, final
 
 import numpy as np
+from attrs import evolve, field, frozen
 from numpy.typing import ArrayLike
 
-from priorwise.core import validation
-from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import (
+    Number,
+)
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.linear.contexts import Contexts, law_of_contexts
 from priorwise.families.linear.prior import LinearGaussianPrior
@@ -36,7 +37,7 @@ from priorwise.fitting.task_facts import KnownTasks
 
 
 @final
-@dataclass(frozen=True)
+@frozen(slots=False)
 class LinearMoments(MomentEstimator):
     """Normal prior over the weights of a linear contextual bandit, by moments of the tasks' least
     squares estimates.
@@ -68,27 +69,16 @@ class LinearMoments(MomentEstimator):
     reads: ClassVar[type] = LinearStatistics
     likelihood: ClassVar[str] = "LinearMarginalLikelihood"
 
-    contexts: Contexts | ArrayLike
-    noise_var: float | None = None
-    largest_condition: float = 1e8
-
-    def __post_init__(self) -> None:
-        """Check the numbers."""
-        object.__setattr__(self, "contexts", law_of_contexts(self.contexts))
-        if self.noise_var is not None:
-            noise = np.array(validation.number("noise_var", self.noise_var))
-            validation.positive("noise_var", noise)
-        if not validation.number("largest_condition", self.largest_condition) >= 1.0:
-            raise ArgumentError(
-                "largest_condition", "must be at least 1", got=self.largest_condition
-            )
+    contexts: Contexts | ArrayLike = field(converter=law_of_contexts)
+    noise_var: float | None = field(default=None, validator=Number(1e-100))
+    largest_condition: float = field(default=1e8, validator=Number(1.0))
 
     def for_tasks(self, known: KnownTasks) -> "LinearMoments":
         """Take the noise from the tasks if it was left open; refuse tasks with other features or
         another noise.
         """
         known.check_contexts(self, self.contexts)
-        return replace(self, noise_var=known.noise_for(self, self.noise_var, one_for_all=True))
+        return evolve(self, noise_var=known.noise_for(self, self.noise_var, one_for_all=True))
 
     def _statistics(self, data: Any) -> LinearStatistics:
         return LinearStatistics.of(data)

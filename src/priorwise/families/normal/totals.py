@@ -19,9 +19,14 @@ from functools import cache
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
+from attrs import field, frozen
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
+from priorwise.core.parameters import (
+    Array,
+    arrays,
+)
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.fitting.design import uniformity_warnings
 from priorwise.fitting.fits import PriorFit, Uncertainty
@@ -277,7 +282,7 @@ def moment_fit(
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False, slots=False)
 class MomentUncertainty(Uncertainty):
     """Normal law of the estimated mean and covariance, with the sampling covariance of the moments
     over tasks.
@@ -296,18 +301,9 @@ class MomentUncertainty(Uncertainty):
 
     family: ClassVar[str] = "moment-uncertainty"
 
-    mean: FloatArray
-    cov: FloatArray
-    covariance: FloatArray
-
-    def __post_init__(self) -> None:
-        """Check and freeze the law."""
-        mean = validation.vector("mean", self.mean)
-        k = mean.size
-        size = k + k * (k + 1) // 2
-        cov = validation.matrix("cov", self.cov, (k, k))
-        covariance = validation.matrix("covariance", self.covariance, (size, size))
-        validation.freeze(self, mean=mean, cov=cov, covariance=covariance)
+    mean: FloatArray = field(converter=arrays, validator=Array(("dim",)))
+    cov: FloatArray = field(converter=arrays, validator=Array(("dim", "dim")))
+    covariance: FloatArray = field(converter=arrays, validator=Array(("moment", "moment")))
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """``(mean, cov) ~ N``, then project."""

@@ -8,13 +8,18 @@ For two outcomes it is the Beta-binomial one.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final, final
 
 import numpy as np
+from attrs import evolve, field, frozen
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
+from priorwise.core.parameters import (
+    Instance,
+    Number,
+)
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.beta.likelihood.arm import ArmCounts, alpha_beta, fit_arm
 from priorwise.families.beta.likelihood.rising import RisingSums
@@ -28,7 +33,7 @@ from priorwise.families.tabular_mdp.uncertainty import (
     DirichletMdpUncertainty,
     parameters,
 )
-from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.fits import PLAIN, PriorFit
 from priorwise.fitting.newton import Spot, climb
 from priorwise.fitting.task_facts import KnownTasks
 
@@ -149,7 +154,7 @@ def _why_boundary(
 
 
 @final
-@dataclass(frozen=True)
+@frozen(slots=False)
 class DirichletMdpMarginalLikelihood:
     """Dirichlet MDP prior by maximum marginal likelihood (type II, empirical Bayes).
 
@@ -169,23 +174,10 @@ class DirichletMdpMarginalLikelihood:
 
     reads: ClassVar[type] = MdpStatistics
 
-    like: DirichletMdpPrior | None = None
-    _: KW_ONLY
-    regulariser: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        if self.like is not None and not isinstance(self.like, DirichletMdpPrior):
-            raise ArgumentTypeError(
-                "like", "must be a DirichletMdpPrior of the same tasks", got=self.like
-            )
-        if validation.number("regulariser", self.regulariser) < 0:
-            raise ArgumentError(
-                "regulariser",
-                "must not be negative",
-                got=self.regulariser,
-                cure="0 is plain maximum likelihood",
-            )
+    like: DirichletMdpPrior | None = field(
+        default=None, validator=Instance(DirichletMdpPrior, "a DirichletMdpPrior of the same tasks")
+    )
+    regulariser: float = field(default=1.0, kw_only=True, validator=Number(0.0, cure=PLAIN))
 
     def for_tasks(self, known: KnownTasks) -> DirichletMdpMarginalLikelihood:
         """Take from the learner's start what was left open; refuse other tasks."""
@@ -199,7 +191,7 @@ class DirichletMdpMarginalLikelihood:
         )
         known.check_contexts(self, like.contexts)
         known.check_arms(self, like=like.arms)
-        return replace(self, like=like)
+        return evolve(self, like=like)
 
     def fit(self, data: Any, *, start: Any = None) -> PriorFit:
         """Fit a kept run or :class:`MdpStatistics`; ``start`` is a fit or prior to begin from."""

@@ -4,13 +4,15 @@ and the log of its concentration, independent between rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
-from priorwise.core import validation
+from priorwise.core.parameters import (
+    Array,
+    arrays,
+)
 from priorwise.core.types import FloatArray
 from priorwise.fitting.fits import Uncertainty
 
@@ -31,7 +33,7 @@ def parameters(at: FloatArray) -> FloatArray:
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@frozen(eq=False, slots=False)
 class DirichletMdpUncertainty(Uncertainty):
     """Normal law of each row's coordinates; rewards are as fitted.
 
@@ -48,15 +50,10 @@ class DirichletMdpUncertainty(Uncertainty):
 
     family: ClassVar[str] = "dirichlet-mdp-uncertainty"
 
-    centre: FloatArray
-    covariance: FloatArray
-
-    def __init__(self, centre: ArrayLike, covariance: ArrayLike) -> None:
-        """Check and freeze the law."""
-        points = validation.matrix("centre", centre, (None, None))
-        shape = (*points.shape, points.shape[1])
-        object.__setattr__(self, "centre", points)
-        object.__setattr__(self, "covariance", validation.matrix("covariance", covariance, shape))
+    centre: FloatArray = field(converter=arrays, validator=Array(("row", "coordinate")))
+    covariance: FloatArray = field(
+        converter=arrays, validator=Array(("row", "coordinate", "coordinate"))
+    )
 
     @classmethod
     def of(cls, rows: list[tuple[FloatArray, FloatArray]]) -> DirichletMdpUncertainty:

@@ -7,14 +7,19 @@ over-dispersion (Levin and Reeds 1977, Annals of Statistics 5).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import evolve, field, frozen
 
-from priorwise.core import validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
+from priorwise.core.parameters import (
+    Array,
+    Choice,
+    Count,
+    Number,
+    arrays,
+)
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
 from priorwise.families.beta.likelihood import arm
@@ -28,7 +33,7 @@ Structure = Literal["separate", "exchangeable"]
 
 
 @final
-@dataclass(frozen=True)
+@frozen(slots=False)
 class BetaMarginalLikelihood:
     """Beta prior of Bernoulli arms by maximum marginal likelihood (type II, empirical Bayes).
 
@@ -67,23 +72,15 @@ class BetaMarginalLikelihood:
 
     reads: ClassVar[type] = BetaStatistics
 
-    structure: Structure = "separate"
-    _: KW_ONLY
-    arms: int | None = None
-    regulariser: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        validation.one_of("structure", self.structure, Structure)
-        if self.arms is not None:
-            validation.count("arms", self.arms)
-        validation.not_negative("regulariser", self.regulariser, PLAIN)
+    structure: Structure = field(default="separate", validator=Choice(Structure))
+    arms: int | None = field(default=None, kw_only=True, validator=Count())
+    regulariser: float = field(default=1.0, kw_only=True, validator=Number(0.0, cure=PLAIN))
 
     def for_tasks(self, known: KnownTasks) -> "BetaMarginalLikelihood":
         """Refuse tasks whose rewards are not 0 or 1, or with other arms."""
         known.check_binary(self)
         known.check_arms(self, arms=self.arms)
-        return replace(self, arms=known.arms)
+        return evolve(self, arms=known.arms)
 
     def fit(self, data: Any, *, start: Any = None) -> PriorFit:
         """Fit a kept run of Bernoulli arms, :class:`BetaStatistics` or their groups; ``start`` is a
@@ -164,7 +161,7 @@ def _starts(start: Any, arms: int) -> Sequence[FloatArray | None]:
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@frozen(eq=False, slots=False)
 class BetaUncertainty(Uncertainty):
     """Normal law of each arm's log odds of the mean and log concentration, independent between
     arms.
@@ -182,14 +179,8 @@ class BetaUncertainty(Uncertainty):
 
     family: ClassVar[str] = "beta-uncertainty"
 
-    centre: FloatArray
-    covariance: FloatArray
-
-    def __init__(self, centre: ArrayLike, covariance: ArrayLike) -> None:
-        """Check and freeze the law."""
-        centre = validation.matrix("centre", centre, (None, 2))
-        covariance = validation.matrix("covariance", covariance, (len(centre), 2, 2))
-        validation.freeze(self, centre=centre, covariance=covariance)
+    centre: FloatArray = field(converter=arrays, validator=Array(("arm", 2)))
+    covariance: FloatArray = field(converter=arrays, validator=Array(("arm", 2, 2)))
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """``(log odds, log concentration) ~ N``, within the range of concentrations."""

@@ -11,14 +11,21 @@ from functools import partial
 from typing import Any, ClassVar, Final, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 from scipy.special import gammaincinv, logsumexp, ndtr
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import (
+    Array,
+    Covariance,
+    Instance,
+    Number,
+    arrays,
+)
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.finite.prior import FinitePrior
-from priorwise.families.finite.statistics import FiniteStatistics, check_candidates, finite
+from priorwise.families.finite.statistics import CANDIDATES, FiniteStatistics, check_candidates
 from priorwise.fitting.fits import PLAIN, PriorFit, Uncertainty
 from priorwise.fitting.newton import Spot, climb
 from priorwise.fitting.task_facts import KnownTasks
@@ -31,7 +38,7 @@ UNKNOWN: Final = 0.25
 
 
 @final
-@dataclass(frozen=True)
+@frozen(slots=False)
 class FiniteMarginalLikelihood:
     """Probabilities of known candidate tasks by maximum marginal likelihood (type II, empirical
     Bayes).
@@ -62,13 +69,8 @@ class FiniteMarginalLikelihood:
 
     reads: ClassVar[type] = FiniteStatistics
 
-    candidates: FinitePrior
-    regulariser: float = REGULARISER
-
-    def __post_init__(self) -> None:
-        """Check the candidates and the pseudo-count."""
-        finite(self.candidates)
-        validation.not_negative("regulariser", self.regulariser, PLAIN)
+    candidates: FinitePrior = field(validator=Instance(FinitePrior, CANDIDATES))
+    regulariser: float = field(default=REGULARISER, validator=Number(0.0, cure=PLAIN))
 
     def for_tasks(self, known: KnownTasks) -> "FiniteMarginalLikelihood":
         """Refuse tasks with other arms, another noise, or candidates other than these."""
@@ -136,7 +138,7 @@ class FiniteMarginalLikelihood:
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@frozen(eq=False, slots=False)
 class SimplexUncertainty(Uncertainty):
     """Law of probabilities: gammas divided by their sum.
 
@@ -156,16 +158,11 @@ class SimplexUncertainty(Uncertainty):
 
     family: ClassVar[str] = "simplex-uncertainty"
 
-    probs: FloatArray
-    shapes: FloatArray
-    correlation: FloatArray
-
-    def __init__(self, probs: ArrayLike, shapes: ArrayLike, correlation: ArrayLike) -> None:
-        """Check and freeze the law."""
-        checked = validation.positive("probs", validation.vector("probs", probs))
-        shapes = validation.positive("shapes", validation.vector("shapes", shapes, checked.size))
-        correlation = validation.covariance("correlation", correlation, checked.size)
-        validation.freeze(self, probs=checked, shapes=shapes, correlation=correlation)
+    probs: FloatArray = field(converter=arrays, validator=Array(("candidate",), 1e-100))
+    shapes: FloatArray = field(converter=arrays, validator=Array(("candidate",), 1e-100))
+    correlation: FloatArray = field(
+        converter=arrays, validator=Covariance(("candidate", "candidate"))
+    )
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """``p_s = g_s / sum g`` with ``g_s ~ probs_s Gamma(shapes_s) / shapes_s``."""

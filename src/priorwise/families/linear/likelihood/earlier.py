@@ -1,11 +1,11 @@
 """Laws of plausible priors in files of fits from before arms and features shared one likelihood."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
+from attrs import field, frozen
 
-from priorwise.core import validation
+from priorwise.core.parameters import Array, arrays
 from priorwise.core.types import FloatArray
 from priorwise.families.normal.likelihood.certainty import NormalUncertainty, centred
 from priorwise.families.normal.likelihood.model import Structure
@@ -14,7 +14,7 @@ from priorwise.fitting.newton import positive_root
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False, slots=False)
 class LinearUncertainty(Uncertainty):
     """Normal law of the mean, of E in a covariance ``A exp(E) A'``, and of the log noise variance
     where that was estimated; drawn as :class:`NormalUncertainty`, to which it is equal to first
@@ -36,17 +36,10 @@ class LinearUncertainty(Uncertainty):
 
     family: ClassVar[str] = "linear-uncertainty"
 
-    root: FloatArray
+    root: FloatArray = field(converter=arrays, validator=Array(("row", "column")))
     diagonal: bool
-    information: FloatArray
-    units: FloatArray
-
-    def __post_init__(self) -> None:
-        """Check and freeze the law."""
-        root = validation.matrix("root", self.root)
-        information = validation.matrix("information", self.information)
-        units = validation.vector("units", self.units, len(root))
-        validation.freeze(self, root=root, information=information, units=units)
+    information: FloatArray = field(converter=arrays, validator=Array(("coordinate", "coordinate")))
+    units: FloatArray = field(converter=arrays, validator=Array(("row",)))
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """``L = A (I + E / 2)``."""

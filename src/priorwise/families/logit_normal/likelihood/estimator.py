@@ -4,13 +4,17 @@ arms that tasks lack.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
+from attrs import evolve, field, frozen
 
-from priorwise.core import validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
+from priorwise.core.parameters import (
+    Choice,
+    Count,
+    Number,
+)
 from priorwise.core.protocols import for_arms
 from priorwise.core.types import FloatArray
 from priorwise.families.beta.statistics import BetaStatistics
@@ -21,7 +25,7 @@ from priorwise.families.logit_normal.likelihood.story_fit import VAGUE, WHY, Sto
 from priorwise.families.logit_normal.likelihood.uncertainty import LogitNormalUncertainty
 from priorwise.families.logit_normal.prior import LogitNormalPrior
 from priorwise.fitting.coordinates import Regression
-from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.fits import PLAIN, PriorFit
 from priorwise.fitting.newton import positive_root
 from priorwise.fitting.task_facts import KnownTasks
 
@@ -31,7 +35,7 @@ Effects = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @final
-@dataclass(frozen=True)
+@frozen(slots=False)
 class LogitNormalMarginalLikelihood:
     """Logit-normal prior of Bernoulli arms by maximum marginal likelihood (type II, empirical
     Bayes).
@@ -67,29 +71,15 @@ class LogitNormalMarginalLikelihood:
 
     reads: ClassVar[type] = BetaStatistics
 
-    structure: Structure = "exchangeable"
-    _: KW_ONLY
-    arms: int | None = None
-    regulariser: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        validation.one_of("structure", self.structure, Structure)
-        if self.arms is not None:
-            validation.count("arms", self.arms)
-        if validation.number("regulariser", self.regulariser) < 0:
-            raise ArgumentError(
-                "regulariser",
-                "must not be negative",
-                got=self.regulariser,
-                cure="0 is plain maximum likelihood",
-            )
+    structure: Structure = field(default="exchangeable", validator=Choice(Structure))
+    arms: int | None = field(default=None, kw_only=True, validator=Count())
+    regulariser: float = field(default=1.0, kw_only=True, validator=Number(0.0, cure=PLAIN))
 
     def for_tasks(self, known: KnownTasks) -> LogitNormalMarginalLikelihood:
         """Refuse tasks whose rewards are not 0 or 1, or with other arms."""
         known.check_binary(self)
         known.check_arms(self, arms=self.arms)
-        return replace(self, arms=known.arms)
+        return evolve(self, arms=known.arms)
 
     def fit(self, data: Any, *, start: Any = None) -> PriorFit:
         """Fit a kept run of Bernoulli arms or :class:`BetaStatistics`; ``start`` is a fit or prior
@@ -207,7 +197,7 @@ class LogitNormalMarginalLikelihood:
     ) -> tuple[dict[str, Any], Effects]:
         arms = data.arms
         if begin is None:
-            plain = replace(self, structure="exchangeable").fit(data).prior
+            plain = evolve(self, structure="exchangeable").fit(data).prior
             begin = plain.for_arms(arms)
         pulled = data.pulls.any(axis=1)
         s, n = (each[pulled].astype(np.float64) for each in (data.successes, data.pulls))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
 from priorwise.core import validation
+from priorwise.core.parameters import (
+    Array,
+    Covariance,
+    arrays,
+)
 from priorwise.core.types import FloatArray
 from priorwise.families.logit_normal.exchangeable import ExchangeableLogitNormalPrior
 from priorwise.families.logit_normal.likelihood import joint
@@ -18,7 +22,7 @@ from priorwise.fitting.fits import Uncertainty
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@frozen(eq=False, slots=False)
 class LogitNormalUncertainty(Uncertainty):
     """Normal law of a fit's coordinates.
 
@@ -35,14 +39,10 @@ class LogitNormalUncertainty(Uncertainty):
 
     family: ClassVar[str] = "logit-normal-uncertainty"
 
-    centre: FloatArray
-    covariance: FloatArray
-
-    def __init__(self, centre: ArrayLike, covariance: ArrayLike) -> None:
-        """Check and freeze the law."""
-        centre = validation.vector("centre", centre)
-        law = validation.covariance("covariance", covariance, centre.size)
-        validation.freeze(self, centre=centre, covariance=law)
+    centre: FloatArray = field(converter=arrays, validator=Array(("coordinate",)))
+    covariance: FloatArray = field(
+        converter=arrays, validator=Covariance(("coordinate", "coordinate"))
+    )
 
     def moved(self, by: FloatArray) -> LogitNormalUncertainty:
         """Return the law with another centre."""

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final, final
 
 import numpy as np
+from attrs import evolve, field, frozen
 from scipy.special import softmax
 
-from priorwise.core import argument_checks, validation
+from priorwise.core import argument_checks
 from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import (
+    Checked,
+    Count,
+    Number,
+    Seed,
+)
 from priorwise.core.types import FloatArray
 from priorwise.families.mixture.exchangeable import ExchangeableMixturePrior
 from priorwise.families.mixture.likelihood.model import MixtureModel
@@ -32,7 +38,7 @@ JACOBIAN: Final = 1e-5
 
 
 @final
-@dataclass(frozen=True)
+@frozen(slots=False)
 class MixtureMarginalLikelihood:
     """Fit ``mu ~ sum_k probs_k P_k``, all P_k of one family, by EM on the marginal likelihood.
 
@@ -82,25 +88,13 @@ class MixtureMarginalLikelihood:
 
     """
 
-    estimator: Any
-    components: int = 2
-    _: KW_ONLY
-    seed: int
-    starts: int = 4
-    regulariser: float = 1.0
-    max_iterations: int = 100
-    tolerance: float = 1e-4
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        argument_checks.estimator("estimator", self.estimator)
-        validation.count("components", self.components, least=2)
-        validation.seed(self.seed)
-        for name in ("starts", "max_iterations"):
-            validation.count(name, getattr(self, name))
-        validation.not_negative("regulariser", self.regulariser, PLAIN)
-        if validation.number("tolerance", self.tolerance) <= 0.0:
-            raise ArgumentError("tolerance", "must be positive", got=self.tolerance)
+    estimator: Any = field(validator=Checked(argument_checks.estimator))
+    components: int = field(default=2, validator=Count(2))
+    seed: int = field(kw_only=True, validator=Seed())
+    starts: int = field(default=4, kw_only=True, validator=Count())
+    regulariser: float = field(default=1.0, kw_only=True, validator=Number(0.0, cure=PLAIN))
+    max_iterations: int = field(default=100, kw_only=True, validator=Count())
+    tolerance: float = field(default=1e-4, kw_only=True, validator=Number(0.0, ends="()"))
 
     @property
     def reads(self) -> Any:
@@ -115,7 +109,7 @@ class MixtureMarginalLikelihood:
 
     def for_tasks(self, known: KnownTasks) -> MixtureMarginalLikelihood:
         """Let the estimator of one law know the tasks."""
-        return replace(self, estimator=self.estimator.for_tasks(known))
+        return evolve(self, estimator=self.estimator.for_tasks(known))
 
     def fit(self, data: Any, *, start: Any = None) -> PriorFit:
         """Fit what the estimator of one law fits; ``start`` is a fit or mixture to begin from, in

@@ -1,14 +1,14 @@
 """What is known of a fitted mixture: a normal law of its coordinates."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 from scipy.special import softmax
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import Array, Count, Covariance, arrays
 from priorwise.core.types import FloatArray
 from priorwise.families.registry import ask
 from priorwise.fitting.fits import Uncertainty
@@ -17,7 +17,7 @@ TOOL: Final = "a mixture's uncertainty"
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@frozen(eq=False, slots=False)
 class MixtureUncertainty(Uncertainty):
     """Normal law of the log odds of the probabilities, against the last component's, and of the
     coordinates of each component.
@@ -33,16 +33,11 @@ class MixtureUncertainty(Uncertainty):
 
     family: ClassVar[str] = "mixture-uncertainty"
 
-    centre: FloatArray
-    covariance: FloatArray
-    arms: int
-
-    def __init__(self, centre: ArrayLike, covariance: ArrayLike, arms: int) -> None:
-        """Check and freeze the law."""
-        centre = validation.vector("centre", centre)
-        covariance = validation.covariance("covariance", covariance, centre.size)
-        arms = validation.count("arms", arms)
-        validation.freeze(self, centre=centre, covariance=covariance, arms=arms)
+    centre: FloatArray = field(converter=arrays, validator=Array(("coordinate",)))
+    covariance: FloatArray = field(
+        converter=arrays, validator=Covariance(("coordinate", "coordinate"))
+    )
+    arms: int = field(validator=Count())
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """``(log odds, coordinates) ~ N``."""

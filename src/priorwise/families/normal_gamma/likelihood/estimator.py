@@ -5,13 +5,17 @@ arms that tasks lack. The likelihood of one arm and its maximisation stand in ``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
+from attrs import evolve, field, frozen
 
-from priorwise.core import validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
+from priorwise.core.parameters import (
+    Choice,
+    Count,
+    Number,
+)
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.normal_gamma.exchangeable import ExchangeableNormalGammaPrior
@@ -23,7 +27,7 @@ from priorwise.families.normal_gamma.likelihood.arm import (
 )
 from priorwise.families.normal_gamma.likelihood.uncertainty import NormalGammaUncertainty
 from priorwise.families.normal_gamma.prior import NormalGammaPrior
-from priorwise.fitting.fits import PriorFit, limits_in_words
+from priorwise.fitting.fits import PLAIN, PriorFit, limits_in_words
 from priorwise.fitting.task_facts import KnownTasks
 
 Structure = Literal["separate", "exchangeable"]
@@ -31,7 +35,7 @@ NAMES: Final = ("mean", "pulls", "shape", "rate")
 
 
 @final
-@dataclass(frozen=True)
+@frozen(slots=False)
 class NormalGammaMarginalLikelihood:
     """Normal-gamma prior by maximum marginal likelihood (type II, empirical Bayes).
 
@@ -71,23 +75,9 @@ class NormalGammaMarginalLikelihood:
 
     reads: ClassVar[type] = GaussianStatistics
 
-    structure: Structure = "separate"
-    _: KW_ONLY
-    arms: int | None = None
-    regulariser: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        validation.one_of("structure", self.structure, Structure)
-        if self.arms is not None:
-            validation.count("arms", self.arms)
-        if validation.number("regulariser", self.regulariser) < 0:
-            raise ArgumentError(
-                "regulariser",
-                "must not be negative",
-                got=self.regulariser,
-                cure="0 is plain maximum likelihood",
-            )
+    structure: Structure = field(default="separate", validator=Choice(Structure))
+    arms: int | None = field(default=None, kw_only=True, validator=Count())
+    regulariser: float = field(default=1.0, kw_only=True, validator=Number(0.0, cure=PLAIN))
 
     def for_tasks(self, known: KnownTasks) -> NormalGammaMarginalLikelihood:
         """Refuse tasks with features, or with other arms."""
@@ -98,7 +88,7 @@ class NormalGammaMarginalLikelihood:
                 cure="take an estimator for that prior",
             )
         known.check_arms(self, arms=self.arms)
-        return replace(self, arms=known.arms)
+        return evolve(self, arms=known.arms)
 
     def fit(self, data: Any, *, start: Any = None) -> PriorFit:
         """Fit a kept run of arms with real rewards, or :class:`GaussianStatistics` with squares;

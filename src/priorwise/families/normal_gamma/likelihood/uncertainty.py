@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
-from priorwise.core import validation
+from priorwise.core.parameters import (
+    Array,
+    arrays,
+)
 from priorwise.core.types import FloatArray
 from priorwise.families.normal_gamma.exchangeable import ExchangeableNormalGammaPrior
 from priorwise.families.normal_gamma.likelihood.arm import PULLS, SHAPES, parameters
@@ -17,7 +19,7 @@ from priorwise.fitting.fits import Uncertainty
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@frozen(eq=False, slots=False)
 class NormalGammaUncertainty(Uncertainty):
     """Normal law of each arm's mean and logarithms of pulls, shape and ``rate / shape``,
     independent between arms.
@@ -35,17 +37,8 @@ class NormalGammaUncertainty(Uncertainty):
 
     family: ClassVar[str] = "normal-gamma-uncertainty"
 
-    centre: FloatArray
-    covariance: FloatArray
-
-    def __init__(self, centre: ArrayLike, covariance: ArrayLike) -> None:
-        """Check and freeze the law."""
-        object.__setattr__(self, "centre", validation.matrix("centre", centre, (None, 4)))
-        object.__setattr__(
-            self,
-            "covariance",
-            validation.matrix("covariance", covariance, (len(self.centre), 4, 4)),
-        )
+    centre: FloatArray = field(converter=arrays, validator=Array(("arm", 4)))
+    covariance: FloatArray = field(converter=arrays, validator=Array(("arm", 4, 4)))
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """Draw, within the ranges of pulls and shape."""
