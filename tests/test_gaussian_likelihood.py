@@ -652,11 +652,11 @@ class TestEdges:
             ({"regulariser": -1.0}, ("regulariser", "must not be negative")),
             (
                 {"structure": "exchangeable", "noise_var": "per-arm"},
-                ("exchangeable", "share one noise"),
+                ("noise_var", "must be one"),
             ),
             (
                 {"structure": "exchangeable", "noise_var": [1.0, 2.0]},
-                ("exchangeable", "share one noise"),
+                ("noise_var", "must be one"),
             ),
         ],
     )

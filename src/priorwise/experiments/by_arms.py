@@ -3,10 +3,11 @@ the lemmas' rates.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from attrs import evolve
 
 from priorwise.core import validation
 from priorwise.core.types import FloatArray
@@ -54,7 +55,7 @@ def errors_by_arms(
     sizes, measured = np.array(numbers, dtype=np.float64), []
     for a in numbers:
         size: Any = {"horizon": horizon, "replicates": replicates, "seed": seed}
-        true, fitted = GaussianPrior(np.zeros(a), np.eye(a)), replace(used, arms=a)
+        true, fitted = GaussianPrior(np.zeros(a), np.eye(a)), evolve(used, arms=a)
         each = moment_errors(true, [tasks], **size, estimator=fitted)
         measured.append((each.mean[0], each.mean_std_error[0], each.cov[0], each.cov_std_error[0]))
     mean, mean_se, cov, cov_se = np.array(measured).T

@@ -13,15 +13,20 @@ rounds.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
+from attrs import evolve, field, frozen
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import (
+    Checked,
+    Choice,
+    Count,
+)
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.groups import GaussianGroups
 from priorwise.families.gaussian.moment_variants import READERS, Setup, rows_of, second_moments
@@ -46,8 +51,18 @@ draws uniformly.
 """
 
 
+def check_noise(name: str, value: ArrayLike) -> Any:
+    """Return a known noise as a value that compares."""
+    return _as_value(noise_variances(value))
+
+
+def numbers_as_value(name: str, value: ArrayLike) -> Any:
+    """Return numbers as a value that compares."""
+    return _as_value(validation.numbers(name, value))
+
+
 @final
-@dataclass(frozen=True)
+@frozen(slots=False)
 class GaussianMoments(MomentEstimator):
     """Normal prior by the method of moments; unbiased under uniform exploration, before the
     covariance is projected.
@@ -102,17 +117,13 @@ class GaussianMoments(MomentEstimator):
     reads: ClassVar[type] = GaussianStatistics
     likelihood: ClassVar[str] = "GaussianMarginalLikelihood"
 
-    variant: Variant = "full"
-    noise_var: ArrayLike | None = None
-    mean: ArrayLike | None = None
-    cov: ArrayLike | None = None
-    arms: int | None = None
+    variant: Variant = field(default="full", validator=Choice(Variant))
+    noise_var: ArrayLike | None = field(default=None, validator=Checked(check_noise))
+    mean: ArrayLike | None = field(default=None, validator=Checked(numbers_as_value))
+    cov: ArrayLike | None = field(default=None, validator=Checked(numbers_as_value))
+    arms: int | None = field(default=None, validator=Count())
 
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        validation.one_of("variant", self.variant, Variant)
-        if self.noise_var is not None:
-            noise_variances(self.noise_var)
+    def __attrs_post_init__(self) -> None:
         if (self.mean is not None) != (self.variant == "known-mean"):
             raise ArgumentError(
                 "mean", "is the known prior mean for variant='known-mean', and only for it"
@@ -123,11 +134,6 @@ class GaussianMoments(MomentEstimator):
                 "is the covariance that variant='no-cov' assumes",
                 cure="the others estimate it and take none",
             )
-        if self.arms is not None:
-            validation.count("arms", self.arms)
-        for name in ("noise_var", "mean", "cov"):  # values that compare and hash
-            if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, _as_value(validation.numbers(name, value)))
 
     @property
     def _name(self) -> str:
@@ -146,7 +152,7 @@ class GaussianMoments(MomentEstimator):
         sizes = {name: np.shape(each)[0] for name, each in given.items() if each is not None}
         known.check_arms(self, arms=self.arms, **sizes)
         noise = known.noise_for(self, self.noise_var, one_for_all=False)
-        return replace(self, noise_var=noise, arms=known.arms)
+        return evolve(self, noise_var=noise, arms=known.arms)
 
     def fit(self, data: Any, *, start: Any = None) -> PriorFit:
         """Fit a kept run or statistics; ``start`` is ignored. Groups give no standard errors: they

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
@@ -229,7 +229,7 @@ class MomentEstimator(ABC):
                 f"is missing, and cannot be estimated: {silent if freedom > 0.0 else single}",
                 cure="pass the variance of a reward",
             )
-        return replace(self, noise_var=left / freedom)  # type: ignore[type-var]
+        return evolve(self, noise_var=left / freedom)  # type: ignore[misc]
 
     def _fits(
         self, data: Any, statistics: Any, sizes: Sequence[int], kept: Any = None

@@ -2,15 +2,16 @@
 way.
 """
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
+from attrs import evolve, field, frozen
 from numpy.typing import ArrayLike
 
-from priorwise.core import validation
 from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import Checked, Choice, Count, Number
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 from priorwise.families.gaussian.groups import GaussianGroups
@@ -36,8 +37,18 @@ REGULARISER: Final = 2.0
 AVOID: Final = 0.25  # how much of log det Psi the regulariser adds
 
 
+def check_noise(name: str, value: ArrayLike | str) -> FloatArray | None:
+    """Check for a word, or return variances."""
+    if not isinstance(value, str):
+        return noise_variances(value)
+    if value not in ("shared", "per-arm"):
+        must = "must be a variance, 'shared' or 'per-arm' (both estimate it)"
+        raise ArgumentError(name, must, got=value)
+    return None
+
+
 @final
-@dataclass(frozen=True, eq=False)
+@frozen(slots=False)
 class GaussianMarginalLikelihood:
     """Fit ``mu ~ N(nu, Psi)``, ``r ~ N(mu_a, noise_var_a)`` by the likelihood of what the tasks
     saw.
@@ -121,52 +132,25 @@ class GaussianMarginalLikelihood:
 
     reads: ClassVar[type] = GaussianStatistics
 
-    structure: Structure = "full"
-    _: KW_ONLY
-    factors: int = 1
-    noise_var: ArrayLike | Literal["shared", "per-arm"] | None = None
-    arms: int | None = None
-    regulariser: float = REGULARISER
-    max_iterations: int = 100
-    tolerance: float = 1e-4
+    structure: Structure = field(default="full", validator=Choice(Structure))
+    factors: int = field(default=1, kw_only=True, validator=Count())
+    noise_var: ArrayLike | Literal["shared", "per-arm"] | None = field(
+        default=None, kw_only=True, validator=Checked(check_noise)
+    )
+    arms: int | None = field(default=None, kw_only=True, validator=Count())
+    regulariser: float = field(default=REGULARISER, kw_only=True, validator=Number(0.0))
+    max_iterations: int = field(default=100, kw_only=True, validator=Count())
+    tolerance: float = field(default=1e-4, kw_only=True, validator=Number(0.0, ends="()"))
 
-    def __post_init__(self) -> None:
-        """Check and freeze the hyper-parameters."""
-        validation.one_of("structure", self.structure, Structure)
-        noise, alike = self.noise_var, self.structure == "exchangeable"
-        if isinstance(noise, str):
-            if noise not in ("shared", "per-arm"):
-                raise ArgumentError(
-                    "noise_var",
-                    "must be a variance, 'shared' or 'per-arm' (both estimate it)",
-                    got=noise,
-                )
-            if alike and noise == "per-arm":
-                raise ArgumentError(
-                    "exchangeable",
-                    "arms share one noise",
-                    cure="use noise_var='shared' to estimate it",
-                )
-        elif noise is not None:
-            noise = noise_variances(noise)
-            if alike and np.ptp(noise) > 0.0:
-                raise ArgumentError(
-                    "exchangeable",
-                    "arms share one noise",
-                    cure="noise_var must be a single variance",
-                )
-        tolerance = validation.number("tolerance", self.tolerance)
-        regulariser = validation.number("regulariser", self.regulariser)
-        if regulariser < 0.0 or tolerance <= 0.0:
+    def __attrs_post_init__(self) -> None:
+        noise = self.noise_var
+        several = (
+            noise == "per-arm" if isinstance(noise, str) else noise is not None and np.ptp(noise)
+        )
+        if self.structure == "exchangeable" and several:
             raise ArgumentError(
-                "regulariser",
-                "must not be negative and tolerance positive",
-                got=(regulariser, tolerance),
+                "noise_var", "must be one: exchangeable arms share it", cure="'shared' estimates it"
             )
-        for name in ("factors", "max_iterations", "arms"):
-            if (value := getattr(self, name)) is not None or name != "arms":
-                validation.freeze(self, **{name: validation.count(name, value)})
-        validation.freeze(self, noise_var=noise, regulariser=regulariser, tolerance=tolerance)
 
     @property
     def name(self) -> str:
@@ -180,7 +164,7 @@ class GaussianMarginalLikelihood:
         """
         known.check_arms(self, arms=self.arms)
         noise = known.noise_for(self, self.noise_var, one_for_all=self.structure == "exchangeable")
-        return replace(self, noise_var=noise, arms=known.arms)
+        return evolve(self, noise_var=noise, arms=known.arms)
 
     def fit(
         self,

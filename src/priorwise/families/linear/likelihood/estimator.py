@@ -5,14 +5,16 @@ In statistics this is a linear mixed model in which every feature has a random c
 by maximum likelihood.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
+from attrs import evolve, field, frozen
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import Checked, Choice, Number
 from priorwise.core.types import FloatArray
 from priorwise.families.linear.contexts import Contexts, law_of_contexts
 from priorwise.families.linear.prior import LinearGaussianPrior
@@ -35,8 +37,17 @@ explain all rewards. Where the data say nothing of a weight, it is as far as tha
 FEW: Final = 5_000  # tasks that a cold start looks at first, up to a factor of two
 
 
+def check_noise(name: str, value: float | str) -> float | None:
+    """Check for the word 'shared', or return a variance."""
+    if not isinstance(value, str):
+        return Number(1e-100, cure="'shared' estimates it").checked(name, value, None)
+    if value != "shared":
+        raise ArgumentError(name, "must be a variance or 'shared' (estimate it)", got=value)
+    return None
+
+
 @final
-@dataclass(frozen=True, eq=False)
+@frozen(slots=False)
 class LinearMarginalLikelihood:
     """Prior ``w ~ N(mean, cov)`` of a linear contextual bandit by maximum marginal likelihood (type
     II, empirical Bayes).
@@ -83,29 +94,12 @@ class LinearMarginalLikelihood:
 
     reads: ClassVar[type] = LinearStatistics
 
-    contexts: Contexts | ArrayLike
-    structure: Structure = "full"
-    noise_var: float | Literal["shared"] | None = None
-    regulariser: float = REGULARISER
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        validation.one_of("structure", self.structure, Structure)
-        noise = self.noise_var
-        if isinstance(noise, str):
-            if noise != "shared":
-                raise ArgumentError(
-                    "noise_var", "must be a variance or 'shared' (estimate it)", got=noise
-                )
-        elif noise is not None:
-            noise = validation.number("noise_var", noise)
-            if noise <= 0.0:
-                raise ArgumentError(
-                    "noise_var", "must be positive", got=noise, cure="'shared' estimates it"
-                )
-        regulariser = validation.not_negative("regulariser", self.regulariser, PLAIN)
-        law = law_of_contexts(self.contexts)
-        validation.freeze(self, contexts=law, noise_var=noise, regulariser=regulariser)
+    contexts: Contexts | ArrayLike = field(converter=law_of_contexts)
+    structure: Structure = field(default="full", validator=Choice(Structure))
+    noise_var: float | Literal["shared"] | None = field(
+        default=None, validator=Checked(check_noise)
+    )
+    regulariser: float = field(default=REGULARISER, validator=Number(0.0, cure=PLAIN))
 
     def for_tasks(self, known: KnownTasks) -> "LinearMarginalLikelihood":
         """Take the noise from the tasks if it was left open; refuse tasks with other features or
@@ -113,7 +107,7 @@ class LinearMarginalLikelihood:
         """
         known.check_contexts(self, self.contexts)
         noise = known.noise_for(self, self.noise_var, one_for_all=True)
-        return replace(self, noise_var=noise)
+        return evolve(self, noise_var=noise)
 
     @property
     def _known_noise(self) -> float | None:
