@@ -1,9 +1,9 @@
 """Words for policies: ``ts``, ``sum:8``, ``rhc:10,10,online``, ``kg:10,10,ties=random``."""
 
-from collections.abc import Callable
+import inspect
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from priorwise.core.errors import ArgumentError, shown
 
@@ -11,85 +11,64 @@ if TYPE_CHECKING:
     from priorwise.core.protocols import Policy
 
 
-class Setting(NamedTuple):
-    """How to read a setting, and what it must be."""
-
-    read: Callable[[str], Any]
-    what: str
-
-
-Settings = dict[str, Setting]
-
-_integer: Final = Setting(int, "an integer")
-_number: Final = Setting(float, "a number")
-_word: Final = Setting(str, "a word")
-_alpha: Final = Setting(
-    lambda text: text if text == "online" else float(text), "'online' or a number from 0 to 1"
-)
-
-
 @dataclass(frozen=True)
 class Word:
-    """How a policy is written: ``usage``, with its settings in order, the first ``required`` of
-    which must be there.
+    """How a policy is written. Its settings are the parameters of the policy that are not fixed, in
+    their order.
     """
 
     usage: str
     example: str
     meaning: str
     policy: str  # its name in priorwise, which is imported when a policy is made
-    settings: Settings = field(default_factory=dict)
-    required: int = 0
     fixed: dict[str, Any] = field(default_factory=dict)
 
-
-_K: Final[Settings] = {"k": _integer}
-_KK: Final[Settings] = {"k1": _integer, "k2": _integer}
-_TIES: Final[Settings] = {"ties": _word, "when_certain": _word}
-_BY_RULE: Final = ("PosteriorSampling", _K, 1)
 
 WORDS: Final[dict[str, Word]] = {
     "ts": Word(
         "ts", "ts", "Thompson sampling: the best arm of one posterior draw", "ThompsonSampling"
     ),
     "kshot": Word(
-        "kshot:K", "kshot:3", "the arm that looks best in any of K draws", "KShotThompson", _K, 1
+        "kshot:K", "kshot:3", "the arm that looks best in any of K draws", "KShotThompson"
     ),
     "sum": Word(
-        "sum:K", "sum:8", "the arm with the largest sum over K draws", *_BY_RULE, {"rule": "sum"}
+        "sum:K",
+        "sum:8",
+        "the arm with the largest sum over K draws",
+        "PosteriorSampling",
+        {"rule": "sum"},
     ),
     "softmax": Word(
-        "softmax:K", "softmax:4", "softmax of the sum over K draws", *_BY_RULE, {"rule": "softmax"}
+        "softmax:K",
+        "softmax:4",
+        "softmax of the sum over K draws",
+        "PosteriorSampling",
+        {"rule": "softmax"},
     ),
     "rhc": Word(
         "rhc:K1,K2,ALPHA",
         "rhc:10,10,online",
         "two-step receding horizon; ALPHA is 0 to 1 or online",
         "RecedingHorizon",
-        {**_KK, "alpha": _alpha, **_TIES},
-        3,
     ),
     "kg": Word(
         "kg:K1,K2",
         "kg:10,10",
         "Monte-Carlo knowledge gradient (rhc with ALPHA 1)",
         "KnowledgeGradient",
-        {**_KK, **_TIES},
-        2,
     ),
     "exact-kg": Word(
         "exact-kg[:ALPHA]",
         "exact-kg:online",
         "knowledge gradient, computed exactly; online by default",
         "ExactKnowledgeGradient",
-        {"alpha": _alpha},
     ),
     "kg-best": Word(
         "kg-best",
         "kg-best",
         "exact online knowledge gradient of the best number of pulls; for rare events",
         "ExactKnowledgeGradient",
-        fixed={"pulls": "best"},
+        {"alpha": "online", "pulls": "best"},
     ),
     "greedy": Word("greedy", "greedy", "the largest posterior mean", "Greedy"),
     "bayes-ucb": Word(
@@ -103,7 +82,6 @@ WORDS: Final[dict[str, Word]] = {
         "top-two:0.5",
         "top-two Thompson sampling",
         "TopTwoThompson",
-        {"share": _number},
     ),
     "uniform": Word("uniform", "uniform", "any arm", "Uniform"),
 }
@@ -123,29 +101,40 @@ def parse_policy(text: str) -> "Policy":
             cure=guess,
         )
     instead = f"write {word.usage}, for example {word.example}"
+    import priorwise as pw
+
+    make = getattr(pw, word.policy)
+    every = inspect.signature(make).parameters
+    settings = [key for key in every if key not in word.fixed]
     given: dict[str, Any] = {}
     for index, part in enumerate(rest.split(",") if colon else []):
         key, equals, value = (each.strip() for each in part.rpartition("="))
         if not equals:
-            if index >= len(word.settings):
+            if index >= len(settings):
                 raise ArgumentError(name, "has fewer settings", got=part, cure=instead)
-            key = list(word.settings)[index]
-        if key not in word.settings:
-            raise ArgumentError(
-                name,
-                f"has no setting {shown(key)}",
-                cure=f"it has {', '.join(word.settings) or 'none'}",
-            )
+            key = settings[index]
+        if key not in settings:
+            has = f"it has {', '.join(settings) or 'none'}"
+            raise ArgumentError(name, f"has no setting {shown(key)}", cure=has)
         if key in given:
             raise ArgumentError(key, "is given twice", cure=instead)
-        read, what = word.settings[key]
-        try:
-            given[key] = read(value)
-        except ValueError:
-            raise ArgumentError(key, f"must be {what}", got=value, cure=instead) from None
-    if missing := [key for key in list(word.settings)[: word.required] if key not in given]:
-        raise ArgumentError(missing[0], "is missing", cure=instead)
-    import priorwise as pw
-
-    policy: Policy = getattr(pw, word.policy)(**word.fixed, **given)
+        given[key] = _read(value)
+    for key in settings:
+        if key not in given and every[key].default is inspect.Parameter.empty:
+            raise ArgumentError(key, "is missing", cure=instead)
+    try:
+        policy: Policy = make(**word.fixed, **given)
+    except ArgumentError as error:
+        error.cure = error.cure or instead
+        raise
     return policy
+
+
+def _read(text: str) -> int | float | str:
+    """Read a number, or leave a word as it is; the policy checks it."""
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
