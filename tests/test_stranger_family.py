@@ -238,7 +238,7 @@ def models(prior: Any, seed: int) -> None:
 
 
 TOOLS: dict[str, tuple[str, Any]] = {
-    "total_variation": ("a distance between two priors", lambda p, s: pw.total_variation(p, p)),
+    "total_variation": ("distance to another prior", lambda p, s: pw.total_variation(p, p)),
     "log_marginal_likelihood": (
         "a marginal likelihood",
         lambda p, s: log_marginal_likelihood(p, None),
