@@ -469,9 +469,9 @@ def test_other_keys_have_their_turn_within_many_decisions(
     store, sizes = on_disk.decider.store, list[int]()
     submit = store.submit
 
-    def spied(work: Any, wanted: Any) -> Any:
-        sizes.append(len(wanted.tasks))
-        return submit(work, wanted)
+    def spied(work: Any, about: Any) -> Any:
+        sizes.append(len(about.wanted().tasks))
+        return submit(work, about)
 
     monkeypatch.setattr(store, "submit", spied)
     names = [f"t{number}" for number in range(130)]

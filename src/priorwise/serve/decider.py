@@ -47,9 +47,10 @@ A = TypeVar("A")
 
 def _method(operation: Operation[P, Q, A]) -> Callable[Concatenate[Decider, P], A]:
     """Return the method of a decider that does an operation."""
+    parameters = operation.parameters
 
     def method(self: Decider, /, *given: P.args, **options: P.kwargs) -> A:
-        return self.do(operation, operation.parameters(*given, **options))
+        return self.do(operation, parameters(*given, **options))
 
     return described(method, operation)
 

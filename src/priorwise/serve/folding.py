@@ -167,14 +167,14 @@ class ArmFold(Fold):
         context: list[list[float]] | None = None,
     ) -> FloatArray:  # fmt: skip
         """Add pulls of an arm with this sum of rewards, in place."""
-        sums = numbers(state)
-        arms = sums.size // len(self._weights)
+        assert isinstance(state, np.ndarray)
+        arms = state.size // len(self._weights)
         square = value * value if squares is None else squares
         place = arm
         for w0, w1, w2 in self._weights:
-            sums[place] += w0 * pulls + w1 * value + w2 * square
+            state[place] += w0 * pulls + w1 * value + w2 * square
             place += arms
-        return sums
+        return state
 
     def statistics(self, states: Sequence[State], names: tuple[str, ...] | None = None) -> PerTask:
         """Return the statistics of tasks that all have the same arms."""

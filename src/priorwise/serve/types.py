@@ -126,13 +126,17 @@ def _checks_of(kind: type[Request]) -> Iterator[tuple[str, Check]]:
 
 def check_name(field: str, value: object) -> object:
     """Return a name that every store and every file can hold."""
-    if type(value) is not str or not 0 < len(value) <= LONGEST or not writable(value):
-        raise ArgumentError(
-            field,
-            f"must be a name of 1 to {LONGEST} letters without NUL that UTF-8 can write",
-            got=value,
-        )
-    return value
+    if (
+        type(value) is str
+        and 0 < len(value) <= LONGEST
+        and ((value.isascii() and "\x00" not in value) or writable(value))
+    ):
+        return value
+    raise ArgumentError(
+        field,
+        f"must be a name of 1 to {LONGEST} letters without NUL that UTF-8 can write",
+        got=value,
+    )
 
 
 def _number(field: str, value: object) -> object:

@@ -9,16 +9,19 @@ import io
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from priorwise.core.frames import Table
 from priorwise.serve.types import Json
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 EVERY: Final = 4
 """Seconds between looks."""
@@ -100,19 +103,24 @@ def _cell(value: object) -> object:
     return "" if value is None else repr(value) if isinstance(value, float) else value
 
 
-TEMPLATES: Final = Environment(
-    autoescape=True,
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
-    lstrip_blocks=True,
-    trim_blocks=True,
-    undefined=StrictUndefined,
-)
-TEMPLATES.filters |= {"brief": brief, "moment": moment, "name": name, "number": number}
-TEMPLATES.globals |= {"address": address, "every": EVERY, "states": STATES}
+@cache
+def _templates() -> Environment:
+    # with the first page: a service that shows none does without
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    result = Environment(
+        autoescape=True,
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    result.filters |= {"brief": brief, "moment": moment, "name": name, "number": number}
+    result.globals |= {"address": address, "every": EVERY, "states": STATES}
+    return result
 
 
 def rendered(template: str, **values: object) -> str:
     """Return a page, or a part of one."""
-    return TEMPLATES.get_template(f"{template}.html").render(
-        {"message": "", "outside": False, "open": False, **values}
-    )
+    page = _templates().get_template(f"{template}.html")
+    return page.render({"message": "", "outside": False, "open": False, **values})
