@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from msgspec.structs import replace
 
@@ -15,6 +15,10 @@ from priorwise.serve.stores.store import NOTHING, Batch, R, Wanting, Work, next_
 
 if TYPE_CHECKING:
     from priorwise.serve.folding import Fold
+
+
+_NO_REQUESTS: Final[dict[str, Decided | Event]] = {}
+_NO_UNITS: Final[dict[str, int]] = {}
 
 
 @final
@@ -27,8 +31,8 @@ class _Log:
         self.decided: dict[int, Decided | Batch] = {}
         self.events: list[Event] = []
         self.settled: dict[int, int] = {}  # step -> number of the event with its reward
-        self.requests: dict[str, Decided | Event] = {}
-        self.units: dict[str, int] = {}
+        self.requests: dict[str, Decided | Event] = _NO_REQUESTS  # most tasks have none
+        self.units: dict[str, int] = _NO_UNITS
 
 
 @final
@@ -108,8 +112,10 @@ class MemoryStore:
         log.decided[row.step] = row
         task.decisions += 1
         if row.request is not None:
+            log.requests = {} if log.requests is _NO_REQUESTS else log.requests
             log.requests[row.request] = row
         if row.unit is not None:
+            log.units = {} if log.units is _NO_UNITS else log.units
             log.units[row.unit] = row.step
 
     def add_batch(self, tasks: Sequence[Task], batch: Batch) -> None:
@@ -133,6 +139,7 @@ class MemoryStore:
         if event.step is not None:
             log.settled[event.step] = event.number
         if event.request is not None:
+            log.requests = {} if log.requests is _NO_REQUESTS else log.requests
             log.requests[event.request] = event
 
     def events(self, task: str) -> list[Event]:
