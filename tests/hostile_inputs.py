@@ -1715,6 +1715,11 @@ def doors() -> list[Door]:
 
 # where the error is about another argument than the one that is spoilt: two must go together
 ALSO: dict[str, tuple[str, ...]] = {
+    "NormalGammaPrior: mean": ("rate", "pulls", "shape"),
+    "LinearQuadraticPrior: transition": ("control",),
+    "FiniteLqgPrior: transition": ("control",),
+    "FiniteLinearQuadraticPrior: transition": ("control",),
+    "FinitePomdpPrior: transitions": ("probs",),
     "MdpStatistics: pulls": ("moves",),
     "ParticlePrior: sample": ("log_prior",),
     "ParticlePrior: rewards": ("reward_range",),
