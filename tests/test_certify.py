@@ -21,6 +21,7 @@ from scipy.stats import binom
 from typer.testing import CliRunner
 
 import priorwise as pw
+from priorwise.advise import plausible
 from priorwise.advise.certificate_words import _of_promise
 from priorwise.advise.losses import upper, upper_error, without_noise
 from priorwise.advise.plausible import towards
@@ -57,6 +58,33 @@ def fit() -> Any:
 def found(fit: Any) -> Any:
     size: Any = {"horizon": 10, "draws": 40, "tasks": 500}
     return pw.certify(fit, pw.ThompsonSampling(), estimator=LIKELIHOOD, seed=mix(2), **size)
+
+
+def test_slow_refits_are_left_out_and_said(fit: Any, seed: int) -> None:
+    """Those of 2,000 tasks of two logit-normal laws took over a minute. Whoever asks gets them, and
+    a fit without a law has no other truths.
+    """
+    two = pw.families.MixtureMarginalLikelihood(pw.LogitNormalMarginalLikelihood(), 2, seed=seed)
+    assert plausible._seconds(two, 2_000) > plausible.MOST_SECONDS > plausible._seconds(two, 500)
+    assert plausible._seconds(LIKELIHOOD, 10**9) == 0.0
+    fits = []
+
+    class Slow:
+        microseconds = 1e6
+
+        def fit(self, data: Any, **start: Any) -> Any:
+            fits.append(1)
+            return LIKELIHOOD.fit(data, **start)
+
+    how: Any = {"estimator": Slow(), "horizon": 2, "tasks": 64, "draws": 20, "seed": seed}
+    found = pw.certify(fit, pw.Greedy(), **how)
+    assert (list(found.measured), len(fits)) == (["law"], 0)
+    assert plausible.SLOW_REFITS in found.warnings
+    asked = pw.certify(fit, pw.Greedy(), bootstrap=20, **how)
+    assert (list(asked.measured), len(fits)) == (["law", "bootstrap"], 20)
+    assert plausible.SLOW_REFITS not in asked.warnings
+    found = pw.certify(replace(fit, uncertainty=None), pw.Greedy(), **how)
+    assert list(found.measured) == ["bootstrap"]
 
 
 def test_losses_are_those_of_exact_evaluation(seed: int) -> None:

@@ -21,6 +21,7 @@ from priorwise.advise.durations import seconds_of_task, tasks_within
 from priorwise.advise.losses import Losses
 from priorwise.advise.plausible import (
     LEAST,
+    SLOW_REFITS,
     fixed,
     plausible,
     towards,
@@ -96,7 +97,8 @@ def certify(
         tasks make them more exact.
     bootstrap
         Plausible truths by refitting resampled tasks, at least 20, or 0 for none. By default half
-        as many as ``draws`` where the fit has its statistics and whoever made it is known.
+        as many as ``draws`` where the fit has its statistics and whoever made it is known, unless
+        they take longer than the simulations: then the certificate says that they are left out.
     estimator
         Who made the fit, for the bootstrap; a fit from a log knows it.
     arms
@@ -138,6 +140,8 @@ def certify(
         draws = min(max(int(SECONDS / (RUNS * each * FEWEST)), FEW), MANY)
     rng = np.random.Generator(np.random.Philox(key=seed))
     sources = plausible(fitted, estimator, draws, bootstrap, rng)
+    asked = bootstrap is None and estimator is not None and fitted.statistics is not None
+    left_out = [SLOW_REFITS] if asked and "bootstrap" not in sources else []
     counts = [count for count, _ in sources.values()]
     if tasks is None:
         # under each truth the truth, the fit and a vague prior; two fits for each of the first ones
@@ -199,7 +203,7 @@ def certify(
         refitted=refitted,
         bound=bound,
         without_bound=without,
-        warnings=_warnings(fitted),
+        warnings=(*_warnings(fitted), *left_out),
         interrupted=interrupted,
     )
     if interrupted:

@@ -15,6 +15,12 @@ from priorwise.fitting.fits import PriorFit
 
 LEAST: Final = 20
 """Truths of one kind below which there is no 95 % of them."""
+MOST_SECONDS: Final = 20.0
+"""Of one processor for refits that nobody asked for, about."""
+SLOW_REFITS: Final = (
+    "refits of resampled tasks take long for this prior, and are left out; pass bootstrap=20 for "
+    "them"
+)
 
 
 def whole_fit(fit: Any, estimator: Any) -> tuple[PriorFit, Any]:
@@ -73,8 +79,10 @@ def plausible(
             f"refits resampled tasks, but there is no {lacks}",
             cure="leave it out, or certify the fit of the log itself",
         )
-    if possible and bootstrap != 0:
-        refits = max(draws // 2, LEAST) if bootstrap is None else bootstrap
+    refits = max(draws // 2, LEAST) if bootstrap is None else bootstrap
+    if bootstrap is None and found and possible and _seconds(estimator, data.tasks) > MOST_SECONDS:
+        refits = 0
+    if possible and refits:
         rows = rng.integers(data.tasks, size=(refits, data.tasks))
         found["bootstrap"] = (
             refits,
@@ -88,6 +96,11 @@ def plausible(
             cure="take a likelihood fit, or pass who made it",
         )
     return found
+
+
+def _seconds(estimator: Any, tasks: int) -> float:
+    """About how long the fewest refits take; 0 for estimators that do not say."""
+    return LEAST * tasks * 1e-6 * float(getattr(estimator, "microseconds", 0.0))
 
 
 def towards(fitted: Any, truth: Any, share: float) -> Any:
