@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import priorwise as pw
+from priorwise.cli import app
 from priorwise.serve.errors import Refused
 from priorwise.serve.values import LAST_FIT
 from priorwise.testing.seeds import base_seed
@@ -148,3 +150,24 @@ def test_a_schedule_proposes_and_accepts_by_its_rule(accept):
     assert all(each.status == "proposed" for each in found[1:]) == (accept == "ask")
     assert made.decide("running").version == made.store.task("running").version
     assert made.decide("new").version == made.version
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_refit_that_a_store_does_not_allow_ends_in_one_line(tmp_path, there):
+    path, options = tmp_path / "decisions.db", {"horizon": 5, "seed": base_seed()}
+    pw.Decider(pw.BetaPrior(1, 1), pw.Greedy(), store=str(path), **options).close()
+    store = str(path) if there else "postgresql://localhost:1/none"
+    command = ["refit", store, "-p", "greedy", "--horizon", "5", "--seed", "0"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 2
+    problem = "a fit needs 20 closed tasks" if there else "PostgresStore"
+    assert result.stderr.startswith(f"Error: STORE: {problem}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_client_names_a_value_that_json_does_not_have():
+    with (
+        pw.serve.Client("http://localhost:1", retries=0) as client,
+        pytest.raises(TypeError, match="must be values that JSON has, got"),
+    ):
+        client.decide("task", [object()])

@@ -703,3 +703,12 @@ def test_nan_is_an_error_not_a_number(
 ) -> None:
     with raises(message):
         pw.simulate(BrokenPrior(where), pw.ThompsonSampling(), horizon=2, tasks=3, seed=seed)
+
+
+def test_an_error_shows_the_numbers_of_a_covariance_plainly():
+    with raises("cov", "must be symmetric at (0, 1)") as error:
+        pw.GaussianPrior([0.0, 1.0], [[1.0, 0.5], [0.4, 1.0]])
+    assert error.value.got == "(0.5, 0.4)"
+    with raises("cov", "must be positive semi-definite") as error:
+        pw.GaussianPrior([0.0, 1.0], [[1.0, 2.0], [2.0, 1.0]])
+    assert error.value.cure.startswith("project")

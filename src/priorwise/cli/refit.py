@@ -38,12 +38,13 @@ def refit(
     from pathlib import Path
 
     from priorwise.serve.decider import Decider
+    from priorwise.serve.errors import Refused, Unavailable
 
     rule = read_policy(policy)
     if "://" not in store and not Path(store).is_file():
         fail("STORE", f"{store} is not a file")
     with (
-        refusing(),
+        refusing("STORE", Refused, Unavailable),
         Decider(None, rule, horizon=horizon, seed=seed, store=store) as decider,
     ):
         made = decider.refit(family, seed=seed, accept=accept)  # type: ignore[arg-type]

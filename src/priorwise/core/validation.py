@@ -228,7 +228,7 @@ def covariance(name: str, value: ArrayLike, size: int) -> FloatArray:
     gap = np.abs(array - array.T)
     if np.any(gap > 1e-8 * largest):
         row, column = np.unravel_index(int(np.argmax(gap)), gap.shape)
-        pair = (array[row, column], array[column, row])
+        pair = (float(array[row, column]), float(array[column, row]))
         raise ArgumentError(name, f"must be symmetric at ({row}, {column})", got=pair)
     symmetric = (array + array.T) / 2
     if np.any(np.diag(symmetric) < 0):
@@ -237,7 +237,9 @@ def covariance(name: str, value: ArrayLike, size: int) -> FloatArray:
     lowest = float(np.linalg.eigvalsh(symmetric).min()) if size else 0.0
     if lowest < -1e-8 * max(largest, 1e-300):
         raise ArgumentError(
-            name, f"must be positive semi-definite, but has the eigenvalue {lowest:g}"
+            name,
+            f"must be positive semi-definite, but has the eigenvalue {lowest:g}",
+            cure="project an estimate on the positive semi-definite matrices",
         )
     symmetric.setflags(write=False)
     return symmetric

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from priorwise.core import validation
-from priorwise.core.errors import ArgumentError
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.files import file_path
 from priorwise.core.serial import load_prior
 from priorwise.serve import table, types
@@ -309,4 +309,4 @@ def _plain(value: Any) -> Any:  # of whatever the caller passed
     """Return lists of arrays and numbers of NumPy's."""
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise NotImplementedError
+    raise ArgumentTypeError("arguments", "must be values that JSON has", got=value)
