@@ -712,3 +712,6 @@ def test_an_error_shows_the_numbers_of_a_covariance_plainly():
     with raises("cov", "must be positive semi-definite") as error:
         pw.GaussianPrior([0.0, 1.0], [[1.0, 2.0], [2.0, 1.0]])
     assert error.value.cure.startswith("project")
+    with raises("noise_var", "must have shape (2)") as error:
+        pw.GaussianPrior([0.0, 1.0], np.eye(2), [1.0])
+    assert error.value.problem == "must have shape (2)"

@@ -136,14 +136,14 @@ class Array(Parameter):
         ]
         if array.ndim == len(sizes) and any(wrong):
             shape = ", ".join("any" if size is None else str(size) for size in sizes)
-            like = f", as {source} has" if source != name else ""
+            like = f", as {source} has" if source not in ("", name) else ""
             raise ArgumentError(name, f"must have shape ({shape}){like}", got=array.shape)
         return array
 
     def _sizes(self, owner: Any) -> tuple[tuple[int | None, ...], str]:
         """Return the size of each dimension, and the last other parameter that has one of them."""
         if self.size:
-            return (getattr(owner, self.size),), self.size
+            return (getattr(owner, self.size),), ""
         found = [size_of(owner, dim) for dim in self.dims]
         return tuple(size for size, _ in found), next((name for _, name in found if name), "")
 
