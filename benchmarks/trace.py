@@ -23,7 +23,14 @@ from typing import Any
 import priorwise as pw
 
 HOME = Path(pw.__file__).parent
-CHECKS = {"core.validation", "core.doors", "core.sizes", "simulate.sizes"}
+CHECKS = {
+    "core.validation",
+    "core.argument_checks",
+    "core.errors",
+    "core.parameters",
+    "core.sizes",
+    "simulate.sizes",
+}
 GROUND_FLOOR = CHECKS | {
     "core.serial",
     "core.progress",

@@ -360,7 +360,7 @@ def test_totals_that_do_not_add_up_are_not_dropped(clean: pd.DataFrame, tmp_path
         with raises("task", "row 121") as e:
             read_log(with_row(**changed))
         assert next(iter(changed)) in str(e.value)
-    with raises("action", "row 121"):  # of the arm, and not of all
+    with raises("task", "row 121"):  # of the arm, and not of all
         read_log(with_row(action="red"))
     one = clean.assign(action=clean.action.replace("red", "Total"))
     with raises("action", "row 3"):

@@ -172,7 +172,7 @@ def test_models_are_compared(seed: int) -> None:
     run = pw.simulate(PRIOR, THOMPSON, horizon=6, tasks=400, seed=seed, keep=True)
     found = pw.compare_models({"own": PoissonLikelihood(), "rigid": Rigid()}, run, seed=seed)
     assert found.best == "own"
-    with pytest.raises(ValueError, match="one gives probabilities of counts, the other"):
+    with raises("models", "gives probabilities of counts"):
         pw.compare_models(
             {"own": PoissonLikelihood(), "normal": pw.GaussianMoments(noise_var=1.0)},
             run,

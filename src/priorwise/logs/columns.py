@@ -113,7 +113,7 @@ class Columns:
             if len(found[role]) > 1:
                 several[meant] = found[role]
             elif name != meant:
-                said.append(f"the column {name!r} is taken for {meant}=")
+                said.append(f"the column {name!r} is taken for {option(meant)}")
         if several or lacking:
             earned = "reward" if others["rate"] is None else "rate"
             proposed = {"task": asked["task"], "action": asked["action"], earned: asked["reward"]}

@@ -15,7 +15,14 @@ from priorwise.simulate.engine import Runner
 P = TypeVar("P")
 R = TypeVar("R")
 
-_worker = threading.local()  # whether the work of this thread is to stop
+
+class _Worker(threading.local):
+    """Whether the work of this thread is to stop."""
+
+    stop = threading.Event()
+
+
+_worker = _Worker()
 
 
 def run_blocks(
@@ -30,11 +37,16 @@ def run_blocks(
     literal = {name: each for name, each in runners.items() if each.engine == "numpy"}
     if threads == 1 or not compiled or len(parts) == 1:
         for part in parts:
-            yield _run(runners, part)
+            blocks: dict[str, Block] = {}
+            for name, each in runners.items():
+                if _worker.stop.is_set():
+                    raise CancelledError  # nobody reads the result
+                blocks[name] = each.run(**part)
+            yield blocks
         return
-    blocks = in_order(lambda part: _run(compiled, part), parts, threads)
-    for part, block in zip(parts, blocks, strict=True):
-        yield block | _run(literal, part)
+    ahead = in_order(lambda part: next(run_blocks(compiled, [part], 1)), parts, threads)
+    for part, block in zip(parts, ahead, strict=True):
+        yield block | next(run_blocks(literal, [part], 1))
 
 
 def in_order(work: Callable[[P], R], parts: Iterable[P], threads: int) -> Iterator[R]:
@@ -61,15 +73,6 @@ def in_order(work: Callable[[P], R], parts: Iterable[P], threads: int) -> Iterat
         finally:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _run(runners: dict[str, Runner], part: dict[str, Any]) -> dict[str, Block]:
-    blocks, stop = {}, getattr(_worker, "stop", None)
-    for name, each in runners.items():
-        if stop is not None and stop.is_set():
-            raise CancelledError  # nobody reads the result
-        blocks[name] = each.run(**part)
-    return blocks
 
 
 class Clock:

@@ -7,6 +7,8 @@ every one of them answers with the sum.
 from __future__ import annotations
 
 import os
+import struct
+import time
 from collections.abc import Mapping
 from typing import Final, final
 
@@ -27,6 +29,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
 """Variable of the environment that names the folder of several processes."""
+TRIES: Final = 20
 BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Seconds, upper ends of the histogram's bins."""
 
@@ -109,5 +112,15 @@ class Metrics:
         if folder := os.environ.get(FOLDER):
             every = CollectorRegistry()
             MultiProcessCollector(every, folder)  # type: ignore[no-untyped-call]
-            return generate_latest(every)
+            return _read(every)
         return generate_latest(every) + generate_latest(now)
+
+
+def _read(registry: CollectorRegistry) -> bytes:
+    """Read the values of all processes; once more if one has just created its file, still empty."""
+    for _ in range(TRIES - 1):
+        try:
+            return generate_latest(registry)
+        except struct.error:
+            time.sleep(0.01)
+    return generate_latest(registry)
