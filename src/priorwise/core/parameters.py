@@ -141,7 +141,7 @@ class Array(Parameter):
         return array
 
     def _sizes(self, owner: Any) -> tuple[tuple[int | None, ...], str]:
-        """Return the size of each dimension, and the last other parameter that has one of them."""
+        """Return the size of each dimension, and the first other parameter that has one of them."""
         if self.size:
             return (getattr(owner, self.size),), ""
         found = [size_of(owner, dim) for dim in self.dims]
