@@ -15,7 +15,7 @@ import pytest
 from raising import raises
 
 import priorwise
-from priorwise.families.registry import Family, ask, register
+from priorwise.families.registry import Family, family_for, register
 
 ROOT = Path(priorwise.__file__).parent
 FREE = ("families", "experiments")  # a family knows itself; experiments are about given families
@@ -95,4 +95,4 @@ def test_a_family_has_classes_of_priors_and_known_parts() -> None:
         with raises("priors", "of the family 'odd' must be a"):
             register(Family(name="odd", priors=priors))  # type: ignore[arg-type]
     with raises("part", "must be one of statistics, blank"):
-        ask(priorwise.BetaPrior([1.0], [1.0]), "distance", "a test")
+        family_for(priorwise.BetaPrior([1.0], [1.0]), "a test").has("distance")

@@ -14,7 +14,7 @@ import priorwise as pw
 from priorwise.core import hashing
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream
-from priorwise.families.registry import ask
+from priorwise.families.registry import family_for
 from priorwise.serve import Conflict, TooLate
 from priorwise.serve.choosing import Chooser, Shares, task_key
 from priorwise.serve.folding import fold_of
@@ -87,7 +87,7 @@ def played(made, prior, pulls=25, task="t", seed=None, **how):
 def test_compiled_decisions_are_those_of_the_policy(prior, masked):
     """Action for action, from statistics, for tasks at different steps."""
     made, rng, tasks = PRIORS[prior], np.random.default_rng(seed_of(3)), 300
-    fold, live = fold_of(made), ask(made, "live", "a test")(made)
+    fold, live = fold_of(made), family_for(made, "a test").live(made)
     pulls = rng.integers(0, 40, (tasks, 4)) * rng.integers(0, 2, (tasks, 4))
     if prior == "gaussian":
         sums = rng.normal(0.3 * pulls, np.sqrt(pulls))

@@ -13,7 +13,7 @@ import priorwise as pw
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import streams
 from priorwise.families import FiniteMdpPrior
-from priorwise.families.registry import ask, unseen
+from priorwise.families.registry import family_for, unseen
 from priorwise.sensitivity import exact_rewards
 from priorwise.testing import FamilyContract, PriorContract
 from priorwise.testing.playing import play
@@ -131,11 +131,11 @@ def test_statistics_tell_the_belief_all(prior: FiniteMdpPrior, seed: int) -> Non
     before = prior.belief(25).probabilities()
     assert np.abs(given.probabilities() - before).max() > 0.3  # control
     # evidence: what the posterior is divided by
-    evidence = np.exp(ask(prior, "log_marginal", "a test")(prior, statistics))
+    evidence = np.exp(family_for(prior, "a test").log_marginal(prior, statistics))
     joint = []
     for c in range(3):
         one = prior.replaced(probs=np.eye(3)[c])
-        joint.append(PROBS[c] * np.exp(ask(one, "log_marginal", "a test")(one, statistics)))
+        joint.append(PROBS[c] * np.exp(family_for(one, "a test").log_marginal(one, statistics)))
     np.testing.assert_allclose(evidence, np.sum(joint, axis=0), rtol=1e-10)
     np.testing.assert_allclose(given.probabilities().T, np.array(joint) / evidence, atol=1e-10)
 

@@ -38,7 +38,7 @@ from priorwise.families.normal.hyper import (
     HierarchicalPrior,
     mean_covariance,
 )
-from priorwise.families.registry import ask, statistics_of
+from priorwise.families.registry import family_for, statistics_of
 from priorwise.fitting.fits import PriorFit
 from priorwise.fitting.runs import as_run
 from priorwise.meta.evidence.alarm import Alarm
@@ -1215,7 +1215,7 @@ def test_alarm_adds_up_and_meets_the_impossible(seed: int) -> None:
     with raises("level", "must lie"):
         Alarm(GAUSSIAN, WIDE, level=0.0)
     statistics = statistics_of(GAUSSIAN, data, "a test")
-    assert ask(GAUSSIAN, "information", "a test")(GAUSSIAN, statistics)[0].shape == (30, 3, 3)
+    assert family_for(GAUSSIAN, "a test").information(GAUSSIAN, statistics)[0].shape == (30, 3, 3)
 
 
 def test_policies_that_do_not_explore_hold_a_widened_prior(seed: int) -> None:

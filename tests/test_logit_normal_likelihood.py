@@ -122,7 +122,7 @@ def test_likelihood_of_known_rates() -> None:
 def test_many_arms_get_any_covariance_only_when_asked(arms: int, asked: bool, full: bool) -> None:
     """It would take minutes. The cheaper structures, and arms that are new, are always offered."""
     facts = {"binary": True, "arms": arms, "context": 0, "asked": asked}
-    models = pw.families.family_of(TRUE).ask("models", "fit_prior")
+    models = pw.families.family_of(TRUE).models
     offered = models(new_arms=False, **facts)
     assert ("full" in offered) == full
     assert {"diagonal", "exchangeable"} <= set(offered)

@@ -16,7 +16,7 @@ from priorwise.families import (
     NormalGammaMarginalLikelihood,
 )
 from priorwise.families.mixture.likelihood.model import MixtureModel
-from priorwise.families.registry import ask
+from priorwise.families.registry import family_for
 from priorwise.fitting.fits import PriorFit
 
 BETA = pw.BetaMarginalLikelihood("exchangeable")
@@ -54,8 +54,8 @@ def model_of(name: str, seed: int, tasks: int = 60, regulariser: float = 1.0) ->
     """A model with data, of any family."""
     clicks = name[0] in "bl"
     one = estimator(name).fit(played(CLICKS if clicks else NORMAL, tasks=tasks, seed=seed))
-    form = ask(one.prior, "coordinates", "a test")(one.prior, 3)
-    density = ask(one.prior, "log_marginal", "a test")
+    form = family_for(one.prior, "a test").coordinates(one.prior, 3)
+    density = family_for(one.prior, "a test").log_marginal
     return MixtureModel(density, one.statistics, form, 2, regulariser)
 
 
@@ -74,7 +74,7 @@ FAMILIES = (
 @pytest.mark.parametrize("name", FAMILIES)
 def test_coordinates_make_the_prior_they_are_of(name: str, seed: int) -> None:
     one = estimator(name).fit(played(CLICKS if name[0] in "bl" else NORMAL, tasks=40, seed=seed))
-    form = ask(one.prior, "coordinates", "a test")(one.prior, 3)
+    form = family_for(one.prior, "a test").coordinates(one.prior, 3)
     again = form.make(form.x)
     for each in form.names:
         np.testing.assert_allclose(getattr(again, each), getattr(one.prior, each), rtol=1e-6)
@@ -122,7 +122,7 @@ def test_slopes_and_information_are_derivatives(name: str, seed: int) -> None:
 def distance(truth: Any, fit: PriorFit) -> tuple[float, int]:
     """Squared distance of the truth from a fit in the fit's own standard errors."""
     law: Any = fit.uncertainty
-    forms = [ask(part, "coordinates", "a test")(part, law.arms) for part in truth.components]
+    forms = [family_for(part, "a test").coordinates(part, law.arms) for part in truth.components]
     odds = np.log(truth.probs[:-1] / truth.probs[-1])
     off = np.concatenate([odds, *(form.x for form in forms)]) - law.centre
     return float(off @ np.linalg.solve(law.covariance, off)), off.size
@@ -284,7 +284,7 @@ def test_bad_input(seed: int) -> None:
         mixture.fit(data, start=three)
     full = pw.LogitNormalPrior([0.0, 0.0], np.eye(2))
     with raises("mixtures", "exchangeable arms only"):
-        ask(full, "coordinates", "a test")(full, 2)
+        family_for(full, "a test").coordinates(full, 2)
     with raises("components[0]", "must be a prior of exchangeable"):
         ExchangeableMixturePrior([pw.BetaPrior([1], [1])], [1.0])
     with raises("components", "must be a list of priors"):

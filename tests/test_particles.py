@@ -16,7 +16,7 @@ import priorwise as pw
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import streams
 from priorwise.families.particle.weights import errors, portion, systematic
-from priorwise.families.registry import ask, statistics_of
+from priorwise.families.registry import family_for, statistics_of
 from priorwise.sensitivity.exact.chain import exact_chain
 from priorwise.sensitivity.exact.evaluation import exact_rewards
 from priorwise.testing.playing import play
@@ -60,10 +60,10 @@ def test_given_draws_are_a_finite_prior(given: Any, finite: Any, seed: int) -> N
         assert one is not None
         same(belief.argmax_law(1, "max", seen).probs, one.probs)
     same(belief.probabilities(), exact.probabilities())
-    evidence = ask(finite, "log_marginal", "a test")
+    evidence = family_for(finite, "a test").log_marginal
     kept = pw.simulate(finite, pw.Uniform(), horizon=5, tasks=9, seed=seed, keep=True)
     same(
-        ask(given, "log_marginal", "a test")(given, statistics_of(given, kept, "a test")),
+        family_for(given, "a test").log_marginal(given, statistics_of(given, kept, "a test")),
         evidence(finite, statistics_of(finite, kept, "a test")),
     )
     options: Any = {"horizon": 6, "tasks": 200, "seed": seed, "keep": True, "engine": "numpy"}
@@ -171,12 +171,12 @@ def test_the_evidence_is_that_of_the_family(name: str, moves: bool, seed: int) -
     options: Any = {"seed": seed, "keep": True, "engine": "numpy"}
     run = pw.simulate(exact, pw.Uniform(), horizon=8, tasks=20, **options)
     mine, yours = (
-        ask(each, "log_marginal", "a test")(each, statistics_of(each, run, "a test"))
+        family_for(each, "a test").log_marginal(each, statistics_of(each, run, "a test"))
         for each in (prior, exact)
     )
     assert np.median(np.abs(mine - yours)) < 0.05
     shorter = replace_steps(statistics_of(prior, run, "a test"), 7)
-    less = ask(prior, "log_marginal", "a test")(prior, shorter)
+    less = family_for(prior, "a test").log_marginal(prior, shorter)
     assert np.median(np.abs(less - yours)) > 0.05
 
 

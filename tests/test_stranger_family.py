@@ -281,7 +281,7 @@ def test_a_missing_part_is_named_with_family_and_tool(tool: str, bare: Any, seed
     assert tool in error.value.problem
     stranger = SimpleNamespace(arms=2)
     with raises("prior", "prior of a registered family ("):
-        families.ask(stranger, "pair", "this tool")
+        families.family_for(stranger, "this tool").require("pair")
 
 
 def test_json_finds_the_families_of_other_packages(monkeypatch: Any, tmp_path: Any) -> None:

@@ -16,7 +16,7 @@ from priorwise.core.errors import ArgumentError, ArgumentTypeError, option, show
 from priorwise.core.progress import Interrupted, progress_of
 from priorwise.core.protocols import MeanBelief, Seen, for_arms, monte_carlo_n
 from priorwise.core.types import BoolArray, FloatArray
-from priorwise.families.registry import ask, offers
+from priorwise.families.registry import family_for, has_part
 from priorwise.logs.features import WITHOUT
 from priorwise.logs.fitting import LogFit, fit_read
 from priorwise.logs.options import Reading, check_names
@@ -277,8 +277,8 @@ def _players(
     if own and fit.models is not None:
         others[PLAIN] = for_arms(fit.models.fits[WITHOUT.format(fit.chosen)].prior, width)
         said.append("nothing is predicted for priors that depend on task features")
-    if offers(learned, "blank"):
-        others[VAGUE] = ask(learned, "blank", "backtest")(learned)
+    if has_part(learned, "blank"):
+        others[VAGUE] = family_for(learned, "backtest").blank(learned)
     else:
         said.append("the family has no vague prior to compare the learned one with")
     wide = [for_arms(each, width) for each in own]

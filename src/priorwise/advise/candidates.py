@@ -10,7 +10,7 @@ from priorwise.core import argument_checks
 from priorwise.core.estimates import percent
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import Streams
-from priorwise.families.registry import ask, offers
+from priorwise.families.registry import family_for, has_part
 from priorwise.policies.bayes_ucb import BayesUCB
 from priorwise.policies.exact_knowledge_gradient import ExactKnowledgeGradient
 from priorwise.policies.greedy import Greedy
@@ -71,7 +71,7 @@ def candidates(
 
     A/B tests believe the family's vague prior: they know nothing of past tasks.
     """
-    vague = ask(learned, "blank", "recommend")(learned) if offers(learned, "blank") else None
+    vague = family_for(learned, "recommend").blank(learned) if has_part(learned, "blank") else None
     tried: dict[str, tuple[Any, Any]] = {UNIFORM: (Uniform(), learned)}
     for share in AB_SHARES:
         rounds = round(share * horizon)

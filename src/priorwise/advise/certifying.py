@@ -35,7 +35,7 @@ from priorwise.core.hashing import mix
 from priorwise.core.progress import Interrupted, progress_of
 from priorwise.core.protocols import Policy, monte_carlo_n
 from priorwise.core.types import FloatArray
-from priorwise.families.registry import offers
+from priorwise.families.registry import has_part
 from priorwise.fitting.fits import PriorFit
 from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.bounds.bandits import Bound, reward_bound, trajectory_bound
@@ -275,7 +275,7 @@ def _bound(
     """The theorem's bound for the farthest of some truths, or why there is none."""
     if has_state(fitted):
         return None, "it is for problems without a state"
-    if not offers(fitted, "pair") or not offers(fitted, "parameters"):
+    if not has_part(fitted, "pair") or not has_part(fitted, "parameters"):
         return None, f"no distance between two {type(fitted).__name__}s is known"
     if hasattr(policy, "decide") or monte_carlo_n(policy, fitted.arms) is None:
         return None, f"{type(policy).__name__} has no Monte-Carlo constant"

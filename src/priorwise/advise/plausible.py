@@ -10,7 +10,7 @@ import numpy as np
 from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.protocols import for_arms
-from priorwise.families.registry import ask, offers
+from priorwise.families.registry import family_for, has_part
 from priorwise.fitting.fits import PriorFit
 
 LEAST: Final = 20
@@ -107,9 +107,9 @@ def towards(fitted: Any, truth: Any, share: float) -> Any:
     """Return the prior that lies ``share`` of the way from the fitted one to a truth, with the
     fitted law of rewards; None where the family does not name its parameters.
     """
-    if not offers(fitted, "parameters"):
+    if not has_part(fitted, "parameters"):
         return None
-    names = ask(fitted, "parameters", "certify")
+    names = family_for(fitted, "certify").parameters
     moved = {}
     for name in names:
         here, there = getattr(fitted, name), getattr(truth, name)
@@ -119,4 +119,4 @@ def towards(fitted: Any, truth: Any, share: float) -> Any:
 
 def vague(fitted: Any) -> Any:
     """Return the family's vague prior for the same tasks; None where it has none."""
-    return ask(fitted, "blank", "certify")(fitted) if offers(fitted, "blank") else None
+    return family_for(fitted, "certify").blank(fitted) if has_part(fitted, "blank") else None

@@ -7,6 +7,6 @@ _moved = moved(
     __name__,
     "priorwise.families",
     "priorwise.fitting",
-    only=("Family", "Later", "family_of", "register", "PriorFit", "Run"),
+    only=("Family", "family_of", "register", "PriorFit", "Run"),
 )
 __getattr__, __dir__, __all__ = lazily(__name__, __file__, _moved)

@@ -76,7 +76,7 @@ from priorwise.families.normal_gamma.prior import NormalGammaPrior as NormalGamm
 from priorwise.families.particle.functions import register_function as register_function
 from priorwise.families.particle.prior import ParticlePrior as ParticlePrior
 from priorwise.families.registry import Family as Family
-from priorwise.families.registry import Later as Later
+from priorwise.families.registry import LazyImport as LazyImport
 from priorwise.families.registry import family_of as family_of
 from priorwise.families.registry import register as register
 from priorwise.families.tabular_mdp.likelihood import (

@@ -1,29 +1,44 @@
-"""A family of priors as a value that tools ask.
+"""A family of priors as a value: tools read its parts and never test for the family.
 
-Everything a family knows about itself stands in one folder, and one call of :func:`register` makes
-it known. ``simulate``, ``sensitivity``, ``meta`` and the command line never test for a family: they
-ask for a part, and where it is missing the error names the part, the family and the tool.
+All that a family knows about itself is in one folder. One call of :func:`register` publishes it to
+``simulate``, ``sensitivity``, ``meta``, ``logs``, ``serve`` and the command line. A tool reads a
+part, ``family_for(prior, "total_variation").pair(p, q)``. If the family lacks that part, the error
+names the part, the family and the tool.
 """
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, Final, final
+from typing import Any, Final, Generic, Self, TypeVar, final, overload
+
+import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError, MissingCapability
-from priorwise.core.protocols import for_arms
+from priorwise.core.live import LiveDraws
+from priorwise.core.protocols import Environment, Prior, for_arms
 from priorwise.core.serial import Serializable, discover
 from priorwise.core.trajectories import Trajectory
+from priorwise.core.types import FloatArray
+from priorwise.fitting.coordinates import Coordinates, Regression
+from priorwise.fitting.design import Design, Rate
+from priorwise.fitting.fits import Estimator, PriorFit
 from priorwise.fitting.runs import Run
 from priorwise.fitting.statistics import PerTask
+from priorwise.theory.conditions import TailCondition
+from priorwise.theory.diameters import DiameterLaw
+from priorwise.theory.distance import Pair, PosteriorPair
+
+P = TypeVar("P")  # a class of priors
+T = TypeVar("T")
 
 
 @final
 @dataclass(frozen=True)
-class Later:
-    """A part that is imported when it is first asked for, written ``"module:name"`` or
+class LazyImport:
+    """A part of a family that is imported at its first use, written ``"module:name"`` or
     ``"module:Class.method"``.
     """
 
@@ -35,47 +50,58 @@ class Later:
         return attrgetter(name)(import_module(module))
 
 
-_WORDS: Final = {
-    "statistics": "statistics of a task",
-    "blank": "a vague prior to start from",
-    "log_marginal": "a marginal likelihood",
-    "measure": "the measure of its marginal likelihood",
-    "moments": "a moment estimator",
-    "models": "estimators for a log",
-    "information": "a likelihood that is normal in the parameters of a task",
-    "rate": "a rate of learning",
-    "covered": "a theorem on learning",
-    "widened": "a wider prior for an uncertain fit",
-    "pair": "a distance between two priors",
-    "density": "a density of its tasks",
-    "posteriors": "the distance between two posteriors",
-    "parameters": "parameters with names",
-    "coordinates": "coordinates of its priors",
-    "featured": "a mean that follows features of tasks",
-    "tail_conditions": "conditions on the tails",
-    "diameter": "the law of the diameter",
-    "largest_diameter": "the largest diameter",
-    "live": "compiled decisions about single tasks",
-}
-"""How errors call the parts."""
+class Part(Generic[T]):
+    """An optional part of a family. Reading one that the family lacks raises
+    :class:`~priorwise.core.errors.MissingCapability`.
+
+    Parameters
+    ----------
+    description
+        What the part is, as an error names it.
+
+    """
+
+    def __init__(self, description: str) -> None:
+        self.description = description
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, family: None, owner: type) -> None: ...
+    @overload
+    def __get__(self, family: "Family[Any]", owner: type) -> T: ...
+    def __get__(self, family: "Family[Any] | None", owner: type) -> T | None:
+        if family is None:
+            return None  # the default of the field
+        value = vars(family)[self.name]
+        if value is None:
+            raise family.lacks(self.name, self.description)
+        return value.load() if isinstance(value, LazyImport) else value
+
+    def __set__(self, family: "Family[Any]", value: T | LazyImport | None) -> None:
+        if self.name in vars(family):
+            raise AttributeError(f"{self.name} of a family cannot change")
+        vars(family)[self.name] = value
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Family:
-    """What a family offers. Every part but its name and its priors is optional, and may be
-    :class:`Later`.
+@dataclass(eq=False, kw_only=True)
+class Family(Generic[P]):
+    """The name of a family, its classes of priors, and its parts. All parts are optional.
+
+    A part is a value, or a :class:`LazyImport` of one.
 
     Parameters
     ----------
     name
-        How errors call it.
+        Name of the family in errors.
     priors
-        Its classes of priors: those of a fixed number of arms, and those with ``for_arms``.
+        Its classes of priors: those with a fixed number of arms, and those with ``for_arms``.
     homes
-        Modules of further values that JSON may name, by the name in the JSON.
+        Module of each further value that JSON may name, by the name in the JSON.
 
-    Other parameters are the parts; see the comment at each.
+    Other parameters are the parts. A comment above each one gives its signature.
 
     """
 
@@ -84,153 +110,219 @@ class Family:
     homes: Mapping[str, str] = field(default_factory=dict)
 
     # -- tasks and what is kept of them
-    # class of the statistics, a core.statistics.PerTask
-    statistics: Any = None
-    # (prior) -> the vague prior of the same tasks, with all that is known of them but their law
-    blank: Any = None
+    statistics: Part[type[PerTask]] = Part("statistics of a task")
+    # (prior) -> the vague prior of the same tasks: all is known of them but their distribution
+    blank: Part[Callable[[P], Prior]] = Part("a vague prior to start from")
 
     # -- evidence
     # (prior, statistics) -> log density of each task's rewards given its actions, (task,)
-    log_marginal: Any = None
-    # what the density is one of: densities are compared only where they have one measure
-    measure: Any = None
+    log_marginal: Part[Callable[..., FloatArray]] = Part("a marginal likelihood")
+    # (prior, statistics) -> name of the base measure; densities of two measures do not compare
+    measure: Part[Callable[[P, Any], str]] = Part("the measure of its marginal likelihood")
 
     # -- learning
     # (*, binary, squares, new_arms, arms, context, contexts, asked) -> estimators by the name of
-    # their structure, for a log with such rewards and arms; none where the family does not fit
-    models: Any = None
+    # their structure, for a log with such rewards and arms; none if the family does not fit
+    models: Part[Callable[..., Mapping[str, Estimator]]] = Part("estimators for a log")
     # (prior) -> the estimator of such priors that explores uniformly
-    moments: Any = None
-    # (fit, how, generator) -> the fitted prior, wider by what is not known of it
-    widened: Any = None
-    # whether a policy that does not explore by itself holds the wider prior unless told otherwise
+    moments: Part[Callable[[P], Estimator]] = Part("a moment estimator")
+    # (fit, rule, generator) -> the fitted prior, wider by its uncertainty
+    widened: Part[Callable[[PriorFit, Any, np.random.Generator], Prior]] = Part(
+        "a wider prior for an uncertain fit"
+    )
+    # whether a policy that does not explore by itself believes the wider prior by default
     cautious: bool = False
     # (prior, statistics) -> (P, b): a task's likelihood of its normal parameter w is proportional
     # to exp(b'w - w'P w / 2)
-    information: Any = None
+    information: Part[Callable[[P, Any], tuple[FloatArray, FloatArray]]] = Part(
+        "a likelihood that is normal in the parameters of a task"
+    )
     # (prior, arms) -> Coordinates: any numbers make a prior of this form, for tasks with such arms
-    coordinates: Any = None
-    # (estimator, statistics, z, start, effects) -> core.regression.Regression on tasks' features z,
+    coordinates: Part[Callable[[P, int], Coordinates]] = Part("coordinates of its priors")
+    # (estimator, statistics, z, start, effects) -> Regression on tasks' features z,
     # (task, feature), from a prior and effects; log_marginal then takes what is added to the mean
-    # as a third argument, (task, arm), or (task,) where one number serves all arms
-    featured: Any = None
+    # as a third argument, (task, arm), or (task,) if one number serves all arms
+    featured: Part[Callable[..., Regression]] = Part("a mean that follows features of tasks")
     # (prior, eps, delta, known) -> rate of the theory; known: what need not be learned
-    rate: Any = None
-    # (prior, estimator, design) -> what the theorem takes for known, None where none covers this
-    covered: Any = None
+    rate: Part[Callable[..., Rate]] = Part("a rate of learning")
+    # (prior, estimator, design) -> what the theorem assumes to be known; None if it does not apply
+    covered: Part[Callable[[P, Estimator, Design], dict[str, bool] | None]] = Part(
+        "a theorem on learning"
+    )
 
     # -- how far two priors are apart
-    # (p, q) -> Pair; refuses what cannot be compared
-    pair: Any = None
+    # (p, q) -> Pair; raises an error if the two cannot be compared
+    pair: Part[Callable[[P, P], Pair]] = Part("a distance between two priors")
     # (prior) -> (environment) -> log density of each task, (task,), of what prior.sample returns;
-    # None if this prior has no density. Families whose environments are of one class have densities
-    # of one measure
-    density: Any = None
+    # None if this prior has no density. Environments of one class have densities of one measure
+    density: Part[Callable[[P], Callable[[Environment], FloatArray] | None]] = Part(
+        "a density of its tasks"
+    )
     # (p, q, tasks) -> PosteriorPair
-    posteriors: Any = None
+    posteriors: Part[Callable[[P, P, int], PosteriorPair]] = Part(
+        "the distance between two posteriors"
+    )
     # names of the parameters that a straight path between two priors moves
-    parameters: Any = None
+    parameters: Part[tuple[str, ...]] = Part("parameters with names")
 
     # -- what a task can cost
     # (prior) -> conditions on the tail of the diameter
-    tail_conditions: Any = None
-    # (prior) -> law of the diameter, or None where this prior's is not known
-    diameter: Any = None
-    # (prior) -> essential supremum of the diameter, or None where this prior's is not known
-    largest_diameter: Any = None
+    tail_conditions: Part[Callable[[P], tuple[TailCondition, ...]]] = Part(
+        "conditions on the tails"
+    )
+    # (prior) -> distribution of the diameter, or None if this prior's is unknown
+    diameter: Part[Callable[[P], DiameterLaw | None]] = Part("the distribution of the diameter")
+    # (prior) -> essential supremum of the diameter, or None if this prior's is unknown
+    largest_diameter: Part[Callable[[P], float | None]] = Part("the largest diameter")
 
     # -- decisions while tasks run
-    # (prior of a fixed number of arms) -> core.live.LiveDraws; for those whose statistics are sums
-    # for each arm
-    live: Any = None
+    # (prior with a fixed number of arms) -> LiveDraws; for statistics that are sums for each arm
+    live: Part[Callable[[P], LiveDraws]] = Part("compiled decisions about single tasks")
 
-    def ask(self, part: str, tool: str) -> Any:
-        """Return a part; refuse in the name of the tool that needs it."""
-        if part not in _WORDS and part != "cautious":
-            raise ArgumentError("part", f"must be one of {', '.join(_WORDS)}", got=part)
-        value = getattr(self, part)
-        if value is None:
-            raise MissingCapability(
-                "prior",
-                f"has no {part}, {_WORDS[part]}, which {tool} needs",
+    # who reads the parts, and the argument that the prior came by: for errors
+    tool: str = field(default="this tool", init=False)
+    argument: str = field(default="prior", init=False)
+
+    def has(self, part: str) -> bool:
+        """Return whether the family has a part."""
+        if part not in PARTS:
+            raise ArgumentError("part", f"must be one of {', '.join(PARTS)}", got=part)
+        return vars(self)[part] is not None
+
+    def read_by(self, tool: str, argument: str = "prior") -> Self:
+        """Return this family with errors that name a tool and one of its arguments."""
+        family = copy.copy(self)
+        family.tool, family.argument = tool, argument
+        return family
+
+    def require(self, *parts: str) -> None:
+        """Raise an error if the family lacks a part that its tool needs later."""
+        for part in parts:
+            getattr(self, part)
+
+    def lacks(self, part: str, description: str) -> ArgumentTypeError:
+        """Return the error about a part that the family lacks."""
+        if self.priors:
+            return MissingCapability(
+                self.argument,
+                f"has no {part}, {description}, which {self.tool} needs",
                 cure=f"register its family {self.name!r} with Family({part}=...)",
             )
-        return value.load() if isinstance(value, Later) else value
+        return ArgumentTypeError(
+            self.argument,
+            f"must be a prior of a registered family ({priors_with(part)}) for {self.tool}",
+            got=self.name,
+            cure="register its family with priorwise.register(Family(...))",
+        )
 
 
-_FAMILIES: dict[type, Family] = {}
+PARTS: Final = tuple(name for name, part in vars(Family).items() if isinstance(part, Part))
+
+_FAMILIES: dict[type, Family[Any]] = {}
 
 
-def register(family: Family) -> Family:
-    """Make a family known to every tool, and to JSON."""
+def register(family: Family[P]) -> Family[P]:
+    """Publish a family to every tool, and to JSON.
+
+    Returns
+    -------
+    Family
+        The same family.
+
+    """
     validation.instance("family", family, Family)
     priors = family.priors
-    if not isinstance(priors, tuple) or not all(isinstance(each, type) for each in priors):
+    if not isinstance(priors, tuple) or not all(isinstance(prior, type) for prior in priors):
         raise ArgumentTypeError(
             "priors", f"of the family {family.name!r} must be a tuple of classes", got=priors
         )
-    for prior in family.priors:
-        known = _FAMILIES.get(prior)
-        if known is not None and known.name != family.name:
+    for prior in priors:
+        earlier = _FAMILIES.get(prior)
+        if earlier is not None and earlier.name != family.name:
             raise ArgumentError(
-                "priors", f"must be new, but {prior.__name__} is of the family {known.name!r}"
+                "priors", f"must be new, but {prior.__name__} is of the family {earlier.name!r}"
             )
-    _FAMILIES.update(dict.fromkeys(family.priors, family))
+    _FAMILIES.update(dict.fromkeys(priors, family))
     Serializable._homes.update(family.homes)
     return family
 
 
-def families() -> list[Family]:
-    """Every known family once, by name."""
+def families() -> list[Family[Any]]:
+    """Return every registered family once, sorted by name."""
     discover()
-    return sorted({id(each): each for each in _FAMILIES.values()}.values(), key=lambda f: f.name)
+    return sorted(
+        {id(family): family for family in _FAMILIES.values()}.values(), key=lambda f: f.name
+    )
 
 
-def family_of(prior: Any) -> Family | None:
-    """Return the family of a prior; None for a stranger whose family nobody registered."""
-    return next((_FAMILIES[each] for each in type(prior).__mro__ if each in _FAMILIES), None)
+def family_of(prior: P) -> Family[P] | None:
+    """Return the family of a prior, or None if its class is not registered."""
+    return next((_FAMILIES[cls] for cls in type(prior).__mro__ if cls in _FAMILIES), None)
 
 
-def ask(prior: Any, part: str, tool: str, name: str = "prior") -> Any:
-    """Ask the family of a prior for a part; ``name`` is the argument that the prior came by."""
-    family = family_of(prior)
-    if family is None:
-        raise ArgumentTypeError(
-            name,
-            f"must be a prior of a registered family ({known(part)}) for {tool}",
-            got=type(prior),
-            cure="register its family with priorwise.register(Family(...))",
-        )
-    return family.ask(part, tool)
+def family_for(prior: P, tool: str, argument: str = "prior") -> Family[P]:
+    """Return the family of a prior for a tool to read.
+
+    Parameters
+    ----------
+    prior
+        Any prior. A prior of no registered family gives a family without parts.
+    tool
+        The tool that reads a part, for errors.
+    argument
+        The argument of the tool that the prior came by, for errors.
+
+    Returns
+    -------
+    Family
+        The family. Reading a part that it lacks raises an error that names the tool.
+
+    """
+    family = family_of(prior) or Family(name=type(prior).__name__, priors=())
+    return family.read_by(tool, argument)
 
 
-def known(part: str) -> str:
-    """Name the priors whose families have a part, for errors."""
+def priors_with(part: str) -> str:
+    """Return the names of the priors whose families have a part, for errors."""
     discover()
-    having = {each.__name__ for each, family in _FAMILIES.items() if getattr(family, part)}
+    having = {cls.__name__ for cls, family in _FAMILIES.items() if family.has(part)}
     return ", ".join(sorted(having))
 
 
-def offers(prior: Any, part: str) -> bool:
-    """Whether the family of a prior is known and has a part."""
+def has_part(prior: object, part: str) -> bool:
+    """Return whether the family of a prior is registered and has a part."""
     family = family_of(prior)
-    return family is not None and getattr(family, part) is not None
+    return family is not None and family.has(part)
 
 
 def statistics_of(prior: Any, data: Any, tool: str) -> Any:
-    """Return the statistics that the family of a prior reads: of a kept run or of played tasks, or
-    given ones as they are.
+    """Return the statistics that the family of a prior reads.
+
+    Parameters
+    ----------
+    prior
+        A prior of a registered family.
+    data
+        A kept run, played tasks, or statistics. Statistics of the family come back unchanged.
+    tool
+        The tool that needs them, for errors.
+
+    Returns
+    -------
+    PerTask
+        Statistics of the family's class.
+
     """
-    kind = ask(prior, "statistics", tool)
+    cls = family_for(prior, tool).statistics
     played = data.kept if isinstance(data, Run) else data
     if isinstance(played, Trajectory):
-        return kind.read(played, **kind.known(prior))
-    if not isinstance(played, kind) and isinstance(played, PerTask):
-        played = kind.adopted(played, **kind.known(prior))
-    if not isinstance(played, kind):
+        return cls.read(played, **cls.known(prior))
+    if not isinstance(played, cls) and isinstance(played, PerTask):
+        played = cls.adopted(played, **cls.known(prior))
+    if not isinstance(played, cls):
         raise ArgumentTypeError(
             "statistics",
-            f"must be a kept Run or {kind.__name__} for {tool} of a {type(prior).__name__}",
+            f"must be a kept Run or {cls.__name__} for {tool} of a {type(prior).__name__}",
             got=type(played),
         )
     return played
@@ -238,25 +330,25 @@ def statistics_of(prior: Any, data: Any, tool: str) -> Any:
 
 def unseen(prior: Any, tasks: int, tool: str) -> Any:
     """Return the statistics of tasks before their first pull."""
-    kind = ask(prior, "statistics", tool)
-    return kind.empty(tasks, **kind.known(prior))
+    cls = family_for(prior, tool).statistics
+    return cls.empty(tasks, **cls.known(prior))
 
 
 def seen_by(prior: Any, data: Any) -> Any:
-    """Return the statistics that a prior is to be conditioned on: of as many arms, with the same
+    """Return the statistics to condition a prior on. They must have its number of arms and its
     names.
     """
     statistics = statistics_of(prior, data, "belief_given")
     for name in ("arms", "names", "dim", "support"):
-        mine, seen = getattr(prior, name, None), getattr(statistics, name, None)
-        if mine is not None and seen is not None and mine != seen:
-            raise ArgumentError("statistics", f"must have {name}={mine}, as the prior", got=seen)
+        mine, theirs = getattr(prior, name, None), getattr(statistics, name, None)
+        if mine is not None and theirs is not None and mine != theirs:
+            raise ArgumentError("statistics", f"must have {name}={mine}, as the prior", got=theirs)
     return statistics
 
 
 def belief_for_arms(prior: Any, data: Any) -> Any:
-    """Return the belief of a prior without a fixed number of arms about tasks with as many as their
-    statistics have; what was played does not tell.
+    """Return the belief of a prior without a fixed number of arms, with as many arms as the
+    statistics of its tasks. Played tasks do not show their number of arms.
     """
     if isinstance(data, (Run, Trajectory)):
         raise ArgumentTypeError(

@@ -9,8 +9,9 @@ import numpy as np
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError, option
 from priorwise.families.mixture.likelihood.estimator import MixtureMarginalLikelihood
-from priorwise.families.registry import Family, ask, families, offers
+from priorwise.families.registry import families, family_for, has_part
 from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.statistics import PerTask
 from priorwise.logs.reducing import Arms, Log
 from priorwise.meta.selection.models import ModelComparison, compare_models
 
@@ -108,7 +109,7 @@ def candidates(
         models, statistics = candidates(log, one, arms, contexts, noise_var, seed)
         return _mixed(number, models, statistics, seed), statistics
     asked, colon, structure = family.partition(":")
-    known = {each.name: each for each in families() if each.models is not None}
+    known = {each.name: each for each in families() if each.has("models")}
     if (asked != "auto" and asked not in known) or (colon and not structure):
         raise ArgumentError(
             "family",
@@ -120,22 +121,22 @@ def candidates(
     facts |= {"binary": log.odd is None, "contexts": contexts, "asked": asked != "auto"}
     facts |= {"squares": log.squares is not None, "noise_var": noise_var}
     found: dict[str, Any] = {}
-    readers: dict[type, Family] = {}
+    readers: dict[type[PerTask], str] = {}
     for name, each in known.items():
         if asked not in ("auto", name):
             continue
-        if log.features and each.featured is None:
+        if log.features and not each.has("featured"):
             if asked == name:
-                each.ask("featured", "fit_prior with task_features")
+                each.read_by("fit_prior with task_features").require("featured")
             continue
-        offered = each.ask("models", "fit_prior")(**facts)
+        offered = each.models(**facts)
         if noise_var is not None:  # those that learn it, or have none
             offered = {
                 w: m for w, m in offered.items() if getattr(m, "noise_var", None) is not None
             }
         found |= {f"{name}:{word}": made for word, made in offered.items()}
         if offered:
-            readers[each.ask("statistics", "fit_prior")] = each
+            readers[each.statistics] = name
     if structure:
         found = {name: made for name, made in found.items() if name == family}
     if not found:
@@ -143,8 +144,7 @@ def candidates(
     if len(readers) > 1:
         raise ArgumentError(
             "family",
-            f"must be one of {', '.join(each.name for each in readers.values())}, which "
-            "read different statistics",
+            f"must be one of {', '.join(readers.values())}, which read different statistics",
         )
     (kind,) = readers
     if noise_var is None:
@@ -170,10 +170,10 @@ def _mixed(number: str, models: dict[str, Any], statistics: Any, seed: int) -> d
 
 def _size(prior: Any, arms: int) -> int | None:
     """Coordinates of a law; None for one that cannot be mixed."""
-    if not offers(prior, "coordinates"):
+    if not has_part(prior, "coordinates"):
         return None
     try:
-        return int(ask(prior, "coordinates", "fit_prior")(prior, arms).x.size)
+        return int(family_for(prior, "fit_prior").coordinates(prior, arms).x.size)
     except TypeError:  # a structure that cannot be mixed
         return None
 

@@ -28,7 +28,7 @@ from priorwise.core.frames import Table, Tabular
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.types import FloatArray
-from priorwise.families.registry import ask, offers
+from priorwise.families.registry import family_for, has_part
 from priorwise.figures.break_even import break_even_figure
 from priorwise.figures.style import Picture
 from priorwise.policies.uniform import Uniform
@@ -248,11 +248,11 @@ def _path(prior: Any, direction: Any) -> Path:
         path: Path = direction
         return path
     kind = type(prior).__name__
-    if hasattr(prior, "for_arms") or not offers(prior, "parameters"):
+    if hasattr(prior, "for_arms") or not has_part(prior, "parameters"):
         raise ArgumentTypeError(
             "direction", f"must be a function from the scale to a prior for a {kind}"
         )
-    names = ask(prior, "parameters", "break_even")
+    names = family_for(prior, "break_even").parameters
     if hasattr(direction, "belief"):
         direction = _between_priors(prior, direction, names)
     elif not isinstance(direction, Mapping):

@@ -25,7 +25,7 @@ from priorwise.core.protocols import Belief, Policy, Prior, ScoredPolicy
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream
 from priorwise.core.types import BoolArray, FloatArray, IntArray
-from priorwise.families.registry import ask, offers
+from priorwise.families.registry import family_for, has_part
 from priorwise.fitting.statistics import PerTask
 from priorwise.policies.allocation import ROWS, allocate, player_at
 from priorwise.policies.laws import action_law, known_law
@@ -166,8 +166,8 @@ class Chooser:
         self.live: LiveDraws | None = None
         self.one: One | None = None
         self.drawn: Drawn | None = None
-        if type(policy) is ThompsonSampling and offers(prior, "live"):
-            live: LiveDraws = ask(prior, "live", "Decider")(prior)
+        if type(policy) is ThompsonSampling and has_part(prior, "live"):
+            live: LiveDraws = family_for(prior, "Decider").live(prior)
             if propensities and live.drawn is not None:
                 self.live, self.drawn = live, live.drawn._compiled()
             elif self.shares.none and not propensities:

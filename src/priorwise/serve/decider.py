@@ -18,7 +18,7 @@ from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError, MissingCapability, shown
 from priorwise.core.protocols import Policy, for_arms
 from priorwise.core.serial import Serializable, load_prior
-from priorwise.families.registry import ask
+from priorwise.families.registry import family_for
 from priorwise.serve import table, types
 from priorwise.serve.ahead import ROUNDS, Ahead, too_busy
 from priorwise.serve.bridge import Bridge
@@ -635,7 +635,7 @@ def _checked(prior: LivePrior, policy: Policy) -> None:
             "prior",
             f"must have belief_given, as a task's state is its statistics, and {name} has none",
         )
-    ask(prior, "statistics", "Decider")
+    family_for(prior, "Decider").require("statistics")
     example = for_arms(prior, 2)
     if getattr(example, "actions", None) is not None or has_state(example):
         raise MissingCapability(

@@ -18,7 +18,7 @@ from priorwise.core.errors import ArgumentError, MissingCapability
 from priorwise.core.protocols import for_arms
 from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray
-from priorwise.families.registry import ask
+from priorwise.families.registry import family_for
 from priorwise.fitting.statistics import PerArm, PerTask
 from priorwise.serve.rows import State
 
@@ -84,7 +84,7 @@ class Fold(ABC):
 
 def fold_of(prior: LivePrior) -> Fold:
     """Return how the statistics of a prior's tasks are summed up."""
-    kind: type[PerTask] = ask(prior, "statistics", TOOL)
+    kind: type[PerTask] = family_for(prior, TOOL).statistics
     if issubclass(kind, PerArm) and kind.weights() is not None:
         return ArmFold(kind)
     return AnyFold(kind, prior)

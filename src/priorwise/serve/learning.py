@@ -14,7 +14,7 @@ from priorwise.core import validation
 from priorwise.core.errors import ArgumentError
 from priorwise.core.estimates import Estimate
 from priorwise.core.protocols import for_arms
-from priorwise.families.registry import ask
+from priorwise.families.registry import family_for
 from priorwise.serve import types
 from priorwise.serve.choosing import dim_of
 from priorwise.serve.errors import Refused
@@ -337,5 +337,5 @@ def _log_marginals(
         order = [mine.index(name) for name in theirs or mine]
         states = [fold.ordered(tasks[place].state, order) for place in places]
         statistics = fold.statistics(states, theirs)
-        out[places] = ask(held, "log_marginal", "alarm")(held, statistics)
+        out[places] = family_for(held, "alarm").log_marginal(held, statistics)
     return out

@@ -7,7 +7,7 @@ import pytest
 
 from priorwise.core.protocols import MeanBelief
 from priorwise.core.serial import Serializable
-from priorwise.families.registry import ask, family_of, offers, seen_by, unseen
+from priorwise.families.registry import family_for, family_of, has_part, seen_by, unseen
 from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.distance.measures import total_variation
 from priorwise.simulate.run import simulate
@@ -42,7 +42,7 @@ class FamilyContract(Seeded):
         Where actions move a state, what is shown before a pull does not tell where it led: such a
         family has to test this by itself.
         """
-        if not offers(prior, "statistics") or not hasattr(prior, "belief_given"):
+        if not has_part(prior, "statistics") or not hasattr(prior, "belief_given"):
             return
         if has_state(prior):
             return
@@ -57,7 +57,7 @@ class FamilyContract(Seeded):
 
     def test_statistics_add_up(self, prior: Any, seed: int) -> None:
         """Tasks taken apart and joined, and pulls seen in two parts, give the whole again."""
-        if not offers(prior, "statistics"):
+        if not has_part(prior, "statistics"):
             return
         run = simulate(prior, Uniform(), horizon=PULLS, tasks=TASKS, seed=seed, keep=True)
         whole = seen_by(prior, run)
@@ -68,10 +68,10 @@ class FamilyContract(Seeded):
 
     def test_densities_are_of_tasks(self, prior: Any, seed: int) -> None:
         """One finite log density for each task, which does not depend on the others."""
-        if not offers(prior, "log_marginal") or not offers(prior, "statistics"):
+        if not has_part(prior, "log_marginal") or not has_part(prior, "statistics"):
             return
         run = simulate(prior, Uniform(), horizon=PULLS, tasks=TASKS, seed=seed, keep=True)
-        statistics, density = seen_by(prior, run), ask(prior, "log_marginal", "FamilyContract")
+        statistics, density = seen_by(prior, run), family_for(prior, "FamilyContract").log_marginal
         values = np.asarray(density(prior, statistics))
         assert values.shape == (TASKS,)
         assert np.isfinite(values).all()
@@ -80,13 +80,13 @@ class FamilyContract(Seeded):
 
     def test_distance_to_itself_is_nothing(self, prior: Any, seed: int) -> None:
         """A prior has total variation 0 from itself."""
-        if offers(prior, "pair"):
+        if has_part(prior, "pair"):
             assert abs(total_variation(prior, prior, seed=seed).value) < 1e-12
 
     def test_a_vague_start_is_of_the_same_tasks(self, prior: Any, seed: int) -> None:
         """The vague prior can be believed on these tasks."""
-        if offers(prior, "blank"):
-            blank = ask(prior, "blank", "FamilyContract")(prior)
+        if has_part(prior, "blank"):
+            blank = family_for(prior, "FamilyContract").blank(prior)
             assert blank.arms == prior.arms
             run = simulate(prior, Uniform(), believed=blank, horizon=2, tasks=3, seed=seed)
             assert np.isfinite(run.mean_reward)

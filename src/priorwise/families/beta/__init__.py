@@ -7,7 +7,7 @@ import numpy as np
 from priorwise.core.live import LiveDraws
 from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
 from priorwise.families.beta.prior import BetaPrior
-from priorwise.families.registry import Family, Later, register
+from priorwise.families.registry import Family, LazyImport, register
 
 
 def _blank(prior: BetaPrior) -> BetaPrior:
@@ -44,23 +44,23 @@ BETA = Family(
         "beta-moment-uncertainty": "priorwise.families.beta.moments",
         "beta-uncertainty": "priorwise.families.beta.likelihood.estimator",
     },
-    statistics=Later("priorwise.families.beta.statistics:BetaStatistics"),
+    statistics=LazyImport("priorwise.families.beta.statistics:BetaStatistics"),
     blank=_blank,
-    log_marginal=Later("priorwise.families.beta.likelihood.arm:log_marginal_likelihood"),
+    log_marginal=LazyImport("priorwise.families.beta.likelihood.arm:log_marginal_likelihood"),
     measure=lambda prior, statistics: "probabilities of rewards 0 and 1",
     moments=_moments,
     models=_models,
-    widened=Later("priorwise.families.beta.moments:averaged"),
-    rate=Later("priorwise.families.beta.moments:rate"),
-    covered=Later("priorwise.families.beta.moments:covered"),
-    coordinates=Later("priorwise.families.beta.coordinates:coordinates"),
-    density=Later("priorwise.families.beta.density:density"),
-    pair=Later("priorwise.families.beta.distance:BetaPair.of"),
-    posteriors=Later("priorwise.families.beta.distance:BetaPosteriors.start"),
+    widened=LazyImport("priorwise.families.beta.moments:averaged"),
+    rate=LazyImport("priorwise.families.beta.moments:rate"),
+    covered=LazyImport("priorwise.families.beta.moments:covered"),
+    coordinates=LazyImport("priorwise.families.beta.coordinates:coordinates"),
+    density=LazyImport("priorwise.families.beta.density:density"),
+    pair=LazyImport("priorwise.families.beta.distance:BetaPair.of"),
+    posteriors=LazyImport("priorwise.families.beta.distance:BetaPosteriors.start"),
     parameters=("alpha", "beta"),
-    tail_conditions=Later("priorwise.families.beta.tails:tail_conditions"),
-    diameter=Later("priorwise.families.beta.tails:diameter"),
-    largest_diameter=Later("priorwise.families.beta.tails:largest_diameter"),
+    tail_conditions=LazyImport("priorwise.families.beta.tails:tail_conditions"),
+    diameter=LazyImport("priorwise.families.beta.tails:diameter"),
+    largest_diameter=LazyImport("priorwise.families.beta.tails:largest_diameter"),
     live=_live,
 )
 register(BETA)

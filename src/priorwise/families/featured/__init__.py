@@ -1,9 +1,9 @@
 """Priors whose mean is linear in features of tasks, of any family that has such a regression."""
 
 from priorwise.families.featured.prior import FeaturedPrior
-from priorwise.families.registry import Family, Later, register
+from priorwise.families.registry import Family, LazyImport, register
 
-FEATURED = Family(
+FEATURED: Family[FeaturedPrior] = Family(
     name="featured",
     priors=(FeaturedPrior,),
     homes={
@@ -12,8 +12,8 @@ FEATURED = Family(
         "featured-uncertainty": "priorwise.families.featured.uncertainty",
         "uncertainty-at-features": "priorwise.families.featured.uncertainty",
     },
-    statistics=Later("priorwise.families.featured.statistics:FeaturedStatistics"),
-    log_marginal=Later("priorwise.families.featured.statistics:log_marginal"),
-    measure=Later("priorwise.families.featured.statistics:measure"),
+    statistics=LazyImport("priorwise.families.featured.statistics:FeaturedStatistics"),
+    log_marginal=LazyImport("priorwise.families.featured.statistics:log_marginal"),
+    measure=LazyImport("priorwise.families.featured.statistics:measure"),
 )
 register(FEATURED)

@@ -16,7 +16,7 @@ from priorwise.core.parameters import (
 from priorwise.families.featured.prior import FeaturedPrior
 from priorwise.families.featured.statistics import FeaturedStatistics
 from priorwise.families.featured.uncertainty import FeaturedUncertainty
-from priorwise.families.registry import ask
+from priorwise.families.registry import family_for
 from priorwise.fitting.fits import PriorFit
 
 TOOL: Final = "FeaturedMarginalLikelihood"
@@ -58,7 +58,7 @@ class FeaturedMarginalLikelihood:
                 )
             effects, first = first.slopes * data.features.scale, first.base
         begin = self.estimator.fit(data.seen).prior if first is None else first
-        part = ask(begin, "featured", TOOL)
+        part = family_for(begin, TOOL).featured
         found = part(self.estimator, data.seen, data.z, begin, effects)
         fit, scale = found.fit, data.features.scale
         slopes, units = found.effects / scale, np.tile(scale, found.effects.size // scale.size)

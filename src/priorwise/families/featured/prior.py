@@ -14,7 +14,7 @@ from priorwise.core.errors import ArgumentError, ArgumentTypeError, MissingCapab
 from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray
 from priorwise.families.featured.features import TaskFeatures
-from priorwise.families.registry import ask
+from priorwise.families.registry import family_for
 from priorwise.fitting.fits import PriorFit, ReadablePrior
 
 SURE: Final = 1.959964
@@ -59,7 +59,7 @@ class FeaturedPrior(Serializable):
         """Check and freeze."""
         argument_checks.prior("base", base)
         validation.instance("features", features, TaskFeatures, "TaskFeatures")
-        ask(base, "featured", "FeaturedPrior", "base")
+        family_for(base, "FeaturedPrior", "base").require("featured")
         labels = features.labels
         if isinstance(effects, Mapping):
             if set(effects) != set(labels):

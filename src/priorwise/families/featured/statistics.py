@@ -13,7 +13,7 @@ from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.types import FloatArray
 from priorwise.families.featured.features import TaskFeatures
 from priorwise.families.featured.prior import FeaturedPrior
-from priorwise.families.registry import ask
+from priorwise.families.registry import family_for
 from priorwise.fitting.statistics import PerTask
 
 TOOL: Final = "a prior with features"
@@ -83,10 +83,10 @@ class FeaturedStatistics(PerTask):
 
 def log_marginal(prior: FeaturedPrior, statistics: FeaturedStatistics) -> FloatArray:
     """Log density of each task's rewards under the prior of its features, ``(task,)``."""
-    density = ask(prior.base, "log_marginal", TOOL)
+    density = family_for(prior.base, TOOL).log_marginal
     return np.asarray(density(prior.base, statistics.seen, prior.offsets(statistics.x)))
 
 
 def measure(prior: FeaturedPrior, statistics: FeaturedStatistics) -> str:
     """What the densities are of."""
-    return str(ask(prior.base, "measure", TOOL)(prior.base, statistics.seen))
+    return str(family_for(prior.base, TOOL).measure(prior.base, statistics.seen))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from priorwise.families.finite.prior import FinitePrior
-from priorwise.families.registry import Family, Later, register
+from priorwise.families.registry import Family, LazyImport, register
 
 
 def _blank(prior: FinitePrior) -> FinitePrior:
@@ -29,16 +29,18 @@ FINITE = Family(
         "dirichlet-uncertainty": "priorwise.families.finite.counts",
         "simplex-uncertainty": "priorwise.families.finite.likelihood.estimator",
     },
-    statistics=Later("priorwise.families.finite.statistics:FiniteStatistics"),
+    statistics=LazyImport("priorwise.families.finite.statistics:FiniteStatistics"),
     blank=_blank,
-    log_marginal=Later("priorwise.families.finite.likelihood.estimator:log_marginal_likelihood"),
+    log_marginal=LazyImport(
+        "priorwise.families.finite.likelihood.estimator:log_marginal_likelihood"
+    ),
     measure=_measure,
-    moments=Later("priorwise.families.finite.counts:FiniteCounts"),
-    widened=Later("priorwise.families.finite.counts:averaged"),
-    pair=Later("priorwise.families.finite.distance:FinitePair.of"),
-    posteriors=Later("priorwise.families.finite.distance:FinitePosteriors.start"),
+    moments=LazyImport("priorwise.families.finite.counts:FiniteCounts"),
+    widened=LazyImport("priorwise.families.finite.counts:averaged"),
+    pair=LazyImport("priorwise.families.finite.distance:FinitePair.of"),
+    posteriors=LazyImport("priorwise.families.finite.distance:FinitePosteriors.start"),
     parameters=("probs",),
-    tail_conditions=Later("priorwise.families.finite.distance:tail_conditions"),
-    diameter=Later("priorwise.families.finite.distance:diameter"),
+    tail_conditions=LazyImport("priorwise.families.finite.distance:tail_conditions"),
+    diameter=LazyImport("priorwise.families.finite.distance:diameter"),
 )
 register(FINITE)

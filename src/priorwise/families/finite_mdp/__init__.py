@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from priorwise.families.finite_mdp.prior import FiniteMdpPrior
-from priorwise.families.registry import Family, Later, register
+from priorwise.families.registry import Family, LazyImport, register
 
 
 def _blank(prior: FiniteMdpPrior) -> FiniteMdpPrior:
@@ -23,12 +23,12 @@ FINITE_MDP = register(
     Family(
         name="finite-mdp",
         priors=(FiniteMdpPrior,),
-        statistics=Later("priorwise.families.tabular_mdp.statistics:MdpStatistics"),
+        statistics=LazyImport("priorwise.families.tabular_mdp.statistics:MdpStatistics"),
         blank=_blank,
-        log_marginal=Later("priorwise.families.finite_mdp.evidence:log_marginal_likelihood"),
+        log_marginal=LazyImport("priorwise.families.finite_mdp.evidence:log_marginal_likelihood"),
         measure=_measure,
-        pair=Later("priorwise.families.finite.distance:FinitePair.of"),
-        posteriors=Later("priorwise.families.finite.distance:FinitePosteriors.start"),
+        pair=LazyImport("priorwise.families.finite.distance:FinitePair.of"),
+        posteriors=LazyImport("priorwise.families.finite.distance:FinitePosteriors.start"),
         parameters=("probs",),
     )
 )

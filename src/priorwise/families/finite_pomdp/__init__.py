@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from priorwise.families.finite_pomdp.prior import FinitePomdpPrior
-from priorwise.families.registry import Family, Later, register
+from priorwise.families.registry import Family, LazyImport, register
 
 
 def _blank(prior: FinitePomdpPrior) -> FinitePomdpPrior:
@@ -18,8 +18,8 @@ FINITE_POMDP = register(
         name="finite-pomdp",
         priors=(FinitePomdpPrior,),
         blank=_blank,
-        pair=Later("priorwise.families.finite.distance:FinitePair.of"),
-        posteriors=Later("priorwise.families.finite.distance:FinitePosteriors.start"),
+        pair=LazyImport("priorwise.families.finite.distance:FinitePair.of"),
+        posteriors=LazyImport("priorwise.families.finite.distance:FinitePosteriors.start"),
         parameters=("probs",),
     )
 )

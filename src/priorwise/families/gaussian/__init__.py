@@ -9,7 +9,7 @@ from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.families.normal import PARTS
-from priorwise.families.registry import Family, Later, register
+from priorwise.families.registry import Family, LazyImport, register
 
 MOST_CORRELATED: Final = 40
 """Arms up to which a log is asked for all their correlations."""
@@ -78,17 +78,19 @@ GAUSSIAN = Family(
         "gaussian-uncertainty": "priorwise.families.normal.likelihood.certainty",
         "moment-uncertainty": "priorwise.families.normal.totals",
     },
-    statistics=Later("priorwise.families.gaussian.statistics:GaussianStatistics"),
+    statistics=LazyImport("priorwise.families.gaussian.statistics:GaussianStatistics"),
     blank=_blank,
-    log_marginal=Later("priorwise.families.gaussian.likelihood.estimator:log_marginal_likelihood"),
+    log_marginal=LazyImport(
+        "priorwise.families.gaussian.likelihood.estimator:log_marginal_likelihood"
+    ),
     measure=_measure,
     moments=_moments,
     models=_models,
-    coordinates=Later("priorwise.families.gaussian.coordinates:coordinates"),
-    featured=Later("priorwise.families.gaussian.likelihood.featured:regressed"),
+    coordinates=LazyImport("priorwise.families.gaussian.coordinates:coordinates"),
+    featured=LazyImport("priorwise.families.gaussian.likelihood.featured:regressed"),
     information=_information,
-    rate=Later("priorwise.families.gaussian.rates:rate"),
-    covered=Later("priorwise.families.gaussian.rates:covered"),
+    rate=LazyImport("priorwise.families.gaussian.rates:rate"),
+    covered=LazyImport("priorwise.families.gaussian.rates:covered"),
     live=_live,
     **PARTS,
 )

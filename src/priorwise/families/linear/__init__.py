@@ -8,7 +8,7 @@ from priorwise.core.errors import ArgumentError
 from priorwise.core.types import FloatArray
 from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.families.normal import PARTS
-from priorwise.families.registry import Family, Later, register
+from priorwise.families.registry import Family, LazyImport, register
 
 
 def _blank(prior: LinearGaussianPrior) -> LinearGaussianPrior:
@@ -62,9 +62,9 @@ def _models(*, context: int, contexts: Any, noise_var: Any = None, **facts: Any)
 
 
 OF_FEATURES = {
-    "density": Later("priorwise.families.normal.density:of_weights"),
-    "tail_conditions": Later("priorwise.families.linear.tails:tail_conditions"),
-    "largest_diameter": Later("priorwise.families.linear.tails:largest_diameter"),
+    "density": LazyImport("priorwise.families.normal.density:of_weights"),
+    "tail_conditions": LazyImport("priorwise.families.linear.tails:tail_conditions"),
+    "largest_diameter": LazyImport("priorwise.families.linear.tails:largest_diameter"),
 }
 LINEAR = Family(
     name="linear",
@@ -74,9 +74,11 @@ LINEAR = Family(
         "linear-statistics": "priorwise.families.linear.statistics",
         "linear-uncertainty": "priorwise.families.linear.likelihood.earlier",
     },
-    statistics=Later("priorwise.families.linear.statistics:LinearStatistics"),
+    statistics=LazyImport("priorwise.families.linear.statistics:LinearStatistics"),
     blank=_blank,
-    log_marginal=Later("priorwise.families.linear.likelihood.estimator:log_marginal_likelihood"),
+    log_marginal=LazyImport(
+        "priorwise.families.linear.likelihood.estimator:log_marginal_likelihood"
+    ),
     measure=lambda prior, statistics: "densities of real rewards",
     moments=_moments,
     models=_models,

@@ -7,7 +7,7 @@ import numpy as np
 from priorwise.families.linear_quadratic.finite import FiniteLinearQuadraticPrior
 from priorwise.families.linear_quadratic.hidden import FiniteLqgPrior
 from priorwise.families.linear_quadratic.prior import LinearQuadraticPrior
-from priorwise.families.registry import Family, Later, register
+from priorwise.families.registry import Family, LazyImport, register
 
 
 def _pair(p: LinearQuadraticPrior, q: LinearQuadraticPrior) -> Any:
@@ -38,8 +38,8 @@ FINITE_LINEAR_QUADRATIC = register(
         name="finite-linear-quadratic",
         priors=(FiniteLinearQuadraticPrior,),
         blank=_equal,
-        pair=Later("priorwise.families.finite.distance:FinitePair.of"),
-        posteriors=Later("priorwise.families.finite.distance:FinitePosteriors.start"),
+        pair=LazyImport("priorwise.families.finite.distance:FinitePair.of"),
+        posteriors=LazyImport("priorwise.families.finite.distance:FinitePosteriors.start"),
         parameters=("probs",),
     )
 )
@@ -50,8 +50,8 @@ FINITE_LQG = register(
         priors=(FiniteLqgPrior,),
         homes={"hidden-plant": "priorwise.families.linear_quadratic.hidden"},
         blank=_equal,
-        pair=Later("priorwise.families.finite.distance:FinitePair.of"),
-        posteriors=Later("priorwise.families.finite.distance:FinitePosteriors.start"),
+        pair=LazyImport("priorwise.families.finite.distance:FinitePair.of"),
+        posteriors=LazyImport("priorwise.families.finite.distance:FinitePosteriors.start"),
         parameters=("probs",),
     )
 )

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from priorwise.families.logistic.prior import VAGUE_VAR, LogisticPrior
-from priorwise.families.registry import Family, Later, register
+from priorwise.families.registry import Family, LazyImport, register
 
 
 def _blank(prior: LogisticPrior) -> LogisticPrior:
@@ -22,15 +22,15 @@ LOGISTIC = register(
         name="logistic",
         priors=(LogisticPrior,),
         homes={"logistic-statistics": "priorwise.families.logistic.statistics"},
-        statistics=Later("priorwise.families.logistic.statistics:LogisticStatistics"),
+        statistics=LazyImport("priorwise.families.logistic.statistics:LogisticStatistics"),
         blank=_blank,
-        log_marginal=Later("priorwise.families.logistic.evidence:log_marginal"),
+        log_marginal=LazyImport("priorwise.families.logistic.evidence:log_marginal"),
         measure=_measure,
-        density=Later("priorwise.families.normal.density:of_weights"),
-        pair=Later("priorwise.families.normal.distance:GaussianPair.of"),
-        posteriors=Later("priorwise.families.logistic.posteriors:LogisticPosteriors.start"),
+        density=LazyImport("priorwise.families.normal.density:of_weights"),
+        pair=LazyImport("priorwise.families.normal.distance:GaussianPair.of"),
+        posteriors=LazyImport("priorwise.families.logistic.posteriors:LogisticPosteriors.start"),
         parameters=("mean", "cov"),
-        tail_conditions=Later("priorwise.families.logistic.tails:tail_conditions"),
-        largest_diameter=Later("priorwise.families.logistic.tails:largest_diameter"),
+        tail_conditions=LazyImport("priorwise.families.logistic.tails:tail_conditions"),
+        largest_diameter=LazyImport("priorwise.families.logistic.tails:largest_diameter"),
     )
 )

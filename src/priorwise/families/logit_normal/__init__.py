@@ -9,7 +9,7 @@ import numpy as np
 from priorwise.core.live import LiveDraws
 from priorwise.families.logit_normal.exchangeable import ExchangeableLogitNormalPrior
 from priorwise.families.logit_normal.prior import LogitNormalPrior
-from priorwise.families.registry import Family, Later, register
+from priorwise.families.registry import Family, LazyImport, register
 
 MOST_ARMS: Final = 40
 """Arms up to which a log is fitted with any covariance."""
@@ -57,22 +57,24 @@ LOGIT_NORMAL = register(
         homes={
             "logit-normal-uncertainty": "priorwise.families.logit_normal.likelihood.uncertainty"
         },
-        statistics=Later("priorwise.families.beta.statistics:BetaStatistics"),
+        statistics=LazyImport("priorwise.families.beta.statistics:BetaStatistics"),
         blank=_blank,
-        log_marginal=Later(
+        log_marginal=LazyImport(
             "priorwise.families.logit_normal.likelihood.estimator:log_marginal_likelihood"
         ),
         measure=_measure,
         models=_models,
-        coordinates=Later("priorwise.families.logit_normal.coordinates:coordinates"),
-        featured=Later("priorwise.families.logit_normal.likelihood.estimator:regressed"),
-        density=Later("priorwise.families.normal.density:of_rates"),
-        pair=Later("priorwise.families.normal.distance:GaussianPair.of"),
-        posteriors=Later("priorwise.families.logit_normal.posteriors:LogitNormalPosteriors.start"),
+        coordinates=LazyImport("priorwise.families.logit_normal.coordinates:coordinates"),
+        featured=LazyImport("priorwise.families.logit_normal.likelihood.estimator:regressed"),
+        density=LazyImport("priorwise.families.normal.density:of_rates"),
+        pair=LazyImport("priorwise.families.normal.distance:GaussianPair.of"),
+        posteriors=LazyImport(
+            "priorwise.families.logit_normal.posteriors:LogitNormalPosteriors.start"
+        ),
         parameters=("mean", "cov"),
-        tail_conditions=Later("priorwise.families.logit_normal.tails:tail_conditions"),
-        diameter=Later("priorwise.families.logit_normal.tails:diameter"),
-        largest_diameter=Later("priorwise.families.logit_normal.tails:largest_diameter"),
+        tail_conditions=LazyImport("priorwise.families.logit_normal.tails:tail_conditions"),
+        diameter=LazyImport("priorwise.families.logit_normal.tails:diameter"),
+        largest_diameter=LazyImport("priorwise.families.logit_normal.tails:largest_diameter"),
         live=_live,
     )
 )

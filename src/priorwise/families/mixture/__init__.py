@@ -4,13 +4,13 @@ from typing import Any
 
 from priorwise.families.mixture.exchangeable import ExchangeableMixturePrior
 from priorwise.families.mixture.prior import MixturePrior
-from priorwise.families.registry import Family, Later, ask, register
+from priorwise.families.registry import Family, LazyImport, family_for, register
 
 
 def _blank(prior: MixturePrior) -> Any:
     """The vague prior of the likeliest component's family."""
     part = prior.components[int(prior.probs.argmax())]
-    return ask(part, "blank", "a mixture")(part)
+    return family_for(part, "a mixture").blank(part)
 
 
 MIXTURE = Family(
@@ -20,13 +20,13 @@ MIXTURE = Family(
         "mixture-statistics": "priorwise.families.mixture.statistics",
         "mixture-uncertainty": "priorwise.families.mixture.likelihood.uncertainty",
     },
-    statistics=Later("priorwise.families.mixture.statistics:MixtureStatistics"),
+    statistics=LazyImport("priorwise.families.mixture.statistics:MixtureStatistics"),
     blank=_blank,
-    log_marginal=Later("priorwise.families.mixture.statistics:log_marginal"),
-    measure=Later("priorwise.families.mixture.statistics:measure"),
-    pair=Later("priorwise.families.mixture.distance:pair"),
-    tail_conditions=Later("priorwise.families.mixture.tails:tail_conditions"),
-    diameter=Later("priorwise.families.mixture.tails:diameter"),
-    largest_diameter=Later("priorwise.families.mixture.tails:largest_diameter"),
+    log_marginal=LazyImport("priorwise.families.mixture.statistics:log_marginal"),
+    measure=LazyImport("priorwise.families.mixture.statistics:measure"),
+    pair=LazyImport("priorwise.families.mixture.distance:pair"),
+    tail_conditions=LazyImport("priorwise.families.mixture.tails:tail_conditions"),
+    diameter=LazyImport("priorwise.families.mixture.tails:diameter"),
+    largest_diameter=LazyImport("priorwise.families.mixture.tails:largest_diameter"),
 )
 register(MIXTURE)

@@ -27,7 +27,7 @@ from priorwise.core.errors import MissingCapability
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.mixture.prior import MixturePrior
-from priorwise.families.registry import ask, family_of, offers
+from priorwise.families.registry import family_for, family_of, has_part
 from priorwise.theory.distance import DivergentPair, Pair
 from priorwise.theory.enumeration import EnumerablePrior
 
@@ -44,7 +44,7 @@ def pair(p: MixturePrior, q: MixturePrior) -> Any:
             cure="pass tv=... to bounds, such as that of the components' probabilities",
         )
     pairs = tuple(
-        ask(mine, "pair", "a mixture")(mine, yours)
+        family_for(mine, "a mixture").pair(mine, yours)
         for mine, yours in zip(p.components, q.components, strict=True)
     )
     for each in pairs:
@@ -57,7 +57,7 @@ def _overlapping(p: MixturePrior, q: MixturePrior) -> Any:
     """Pair mixtures whose components overlap."""
     one, two = _on_points(p), _on_points(q)
     if one is not None and two is not None and family_of(one) is family_of(two):
-        return ask(one, "pair", "a mixture")(one, two)
+        return family_for(one, "a mixture").pair(one, two)
     sides = _Side.of(p), _Side.of(q)
     dense = all(side.densities is not None for side in sides)
     return (SampledOverlap if dense else Overlap)(*sides)
@@ -92,7 +92,7 @@ class _Side:
         some = np.flatnonzero(prior.probs > 0.0)
         parts = tuple(prior.components[k] for k in some)
         densities = [
-            ask(part, "density", "a mixture")(part) if offers(part, "density") else None
+            family_for(part, "a mixture").density(part) if has_part(part, "density") else None
             for part in parts
         ]
         dense = None if None in densities else tuple(densities)
@@ -125,8 +125,8 @@ class Overlap:
         """Probabilities of the components, and the pairs of them; None across families."""
         pairs: list[list[Pair | None]] = [
             [
-                ask(mine, "pair", "a mixture")(mine, yours)
-                if family_of(mine) is family_of(yours) and offers(mine, "pair")
+                family_for(mine, "a mixture").pair(mine, yours)
+                if family_of(mine) is family_of(yours) and has_part(mine, "pair")
                 else None
                 for yours in self.q.parts
             ]

@@ -28,7 +28,7 @@ from priorwise.core.streams import Stream
 from priorwise.core.tiles import CompiledPrior, FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.mixture.contexts import OwnContexts, OwnContextsEnvironment, own_contexts
-from priorwise.families.registry import ask, statistics_of
+from priorwise.families.registry import family_for, statistics_of
 from priorwise.theory.numerics import rescaled
 
 
@@ -140,7 +140,7 @@ class MixturePrior(Serializable):
         argument_checks.role(
             "learned", learned, "a prior", "arms", "reward_law", "sample", "belief"
         )
-        vague = ask(learned, "blank", "MixturePrior.with_vague", "learned")(learned)
+        vague = family_for(learned, "MixturePrior.with_vague", "learned").blank(learned)
         return cls([learned, vague], [1.0 - share, share])
 
     def replaced(self, **changes: Any) -> Self:

@@ -15,7 +15,7 @@ from priorwise.core.types import FloatArray
 from priorwise.families.mixture.contexts import OwnContexts, TellingContexts
 from priorwise.families.mixture.exchangeable import ExchangeableMixturePrior
 from priorwise.families.mixture.prior import MixturePrior
-from priorwise.families.registry import ask, statistics_of, unseen
+from priorwise.families.registry import family_for, statistics_of, unseen
 from priorwise.fitting.columns import chosen_tasks, pulls_of
 from priorwise.fitting.statistics import PerTask
 
@@ -127,7 +127,7 @@ class MixtureStatistics(PerTask):
         """Statistics that all components read serve for each of them, unless contexts count."""
         if own is not None:
             return data
-        kinds = [ask(part, "statistics", TOOL) for part in components]
+        kinds = [family_for(part, TOOL).statistics for part in components]
         fits = bool(kinds) and all(isinstance(data, kind) for kind in kinds)
         return cls((data,) * len(kinds)) if fits else data
 
@@ -209,7 +209,9 @@ class MixtureStatistics(PerTask):
     def log_marginals(self, components: tuple[Any, ...]) -> FloatArray:
         """Log marginal likelihood of the tasks under each component, ``(task, component)``."""
         pairs = self.beside(components)
-        return np.stack([ask(part, "log_marginal", TOOL)(part, own) for own, part in pairs], axis=1)
+        return np.stack(
+            [family_for(part, TOOL).log_marginal(part, own) for own, part in pairs], axis=1
+        )
 
 
 def log_marginal(
@@ -228,7 +230,7 @@ def log_marginal(
 def measure(prior: MixturePrior | ExchangeableMixturePrior, statistics: MixtureStatistics) -> str:
     """That of the components, which must have one."""
     pairs = statistics.beside(prior.components)
-    found = {ask(part, "measure", TOOL)(part, own) for own, part in pairs}
+    found = {family_for(part, TOOL).measure(part, own) for own, part in pairs}
     if len(found) > 1:
         raise ArgumentError("components", "must give values of one kind", got=sorted(found))
     own = "" if statistics.laws is None else ", and of contexts"

@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 
 from priorwise.families.mixture.prior import MixturePrior
-from priorwise.families.registry import ask, offers
+from priorwise.families.registry import family_for, has_part
 from priorwise.theory.conditions import Bounded, TailCondition, level, smallest
 from priorwise.theory.diameters import DiameterLaw, ExcessLaw, FiniteLaw, MixedLaw
 
@@ -93,7 +93,7 @@ def _asked(prior: MixturePrior, name: str) -> list[Any] | None:
     """What the components that are possible know; None where one does not."""
     answers = []
     for part, _ in _possible(prior):
-        if not offers(part, name):
+        if not has_part(part, name):
             return None
-        answers.append(ask(part, name, "a mixture")(part))
+        answers.append(getattr(family_for(part, "a mixture"), name)(part))
     return None if any(answer is None for answer in answers) else answers

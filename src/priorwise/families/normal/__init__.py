@@ -2,17 +2,17 @@
 
 from typing import Any, Final
 
-from priorwise.families.registry import Later
+from priorwise.families.registry import LazyImport
 
 PARTS: Final[dict[str, Any]] = {
-    "widened": Later("priorwise.families.normal.hyper:widened"),
+    "widened": LazyImport("priorwise.families.normal.hyper:widened"),
     "cautious": True,
-    "density": Later("priorwise.families.normal.density:of_arms"),
-    "pair": Later("priorwise.families.normal.distance:GaussianPair.of"),
-    "posteriors": Later("priorwise.families.normal.posteriors:NormalPosteriors.start"),
+    "density": LazyImport("priorwise.families.normal.density:of_arms"),
+    "pair": LazyImport("priorwise.families.normal.distance:GaussianPair.of"),
+    "posteriors": LazyImport("priorwise.families.normal.posteriors:NormalPosteriors.start"),
     "parameters": ("mean", "cov"),
-    "tail_conditions": Later("priorwise.families.normal.tails:tail_conditions"),
-    "diameter": Later("priorwise.families.normal.tails:diameter"),
-    "largest_diameter": Later("priorwise.families.normal.tails:largest_diameter"),
+    "tail_conditions": LazyImport("priorwise.families.normal.tails:tail_conditions"),
+    "diameter": LazyImport("priorwise.families.normal.tails:diameter"),
+    "largest_diameter": LazyImport("priorwise.families.normal.tails:largest_diameter"),
 }
 """Parts of a family that read no more than its normal law."""

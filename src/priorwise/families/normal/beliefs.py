@@ -24,7 +24,7 @@ from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.normal.arithmetic import condition, given, log_normal
-from priorwise.families.registry import ask, seen_by
+from priorwise.families.registry import family_for, seen_by
 from priorwise.theory.action_laws import ActionLaw
 
 B = TypeVar("B")
@@ -88,7 +88,7 @@ class NormalPrior(Serializable, Generic[B]):
         It equals that of one update per pull, but for rounding; tasks may have had different
         numbers of pulls.
         """
-        information = ask(self, "information", "belief_given")(self, seen_by(self, statistics))
+        information = family_for(self, "belief_given").information(self, seen_by(self, statistics))
         return self._belief(self, *given(self.mean, self._root, *information))
 
     @property

@@ -18,7 +18,7 @@ from priorwise.core.protocols import Environment, Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.registry import ask, statistics_of, unseen
+from priorwise.families.registry import family_for, statistics_of, unseen
 from priorwise.fitting.fits import PriorFit
 from priorwise.theory.numerics import symmetric
 
@@ -50,7 +50,7 @@ class GaussianHyperPrior:
     def start(self, setting: Any) -> GaussianHyperPosterior:
         """Start at the hyper-prior."""
         blank = setting.blank
-        ask(blank, "information", "GaussianHyperPrior")
+        family_for(blank, "GaussianHyperPrior").require("information")
         dim = self.mean.size
         if blank.mean.size != dim:
             raise ArgumentError(
@@ -82,7 +82,7 @@ class GaussianHyperPosterior:
         and ``b``, ``(task, dim)``, with a likelihood of w proportional to ``exp(b'w - w'P w / 2)``.
         """
         statistics = statistics_of(self.blank, seen, "GaussianHyperPrior")
-        return ask(self.blank, "information", "GaussianHyperPrior")(self.blank, statistics)
+        return family_for(self.blank, "GaussianHyperPrior").information(self.blank, statistics)
 
     def together(self) -> HierarchicalPrior:
         """Return the law of tasks that are played at the same time, and teach each other."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from priorwise.families.normal_gamma.exchangeable import ExchangeableNormalGammaPrior
 from priorwise.families.normal_gamma.prior import NormalGammaPrior
-from priorwise.families.registry import Family, Later, register
+from priorwise.families.registry import Family, LazyImport, register
 
 
 def _blank(prior: NormalGammaPrior) -> NormalGammaPrior:
@@ -37,20 +37,22 @@ NORMAL_GAMMA = register(
         homes={
             "normal-gamma-uncertainty": "priorwise.families.normal_gamma.likelihood.uncertainty"
         },
-        statistics=Later("priorwise.families.gaussian.statistics:GaussianStatistics"),
+        statistics=LazyImport("priorwise.families.gaussian.statistics:GaussianStatistics"),
         blank=_blank,
-        log_marginal=Later(
+        log_marginal=LazyImport(
             "priorwise.families.normal_gamma.likelihood.arm:log_marginal_likelihood"
         ),
         measure=_measure,
         models=_models,
-        coordinates=Later("priorwise.families.normal_gamma.coordinates:coordinates"),
-        density=Later("priorwise.families.normal_gamma.density:density"),
-        pair=Later("priorwise.families.normal_gamma.distance:NormalGammaPair.of"),
-        posteriors=Later("priorwise.families.normal_gamma.posteriors:NormalGammaPosteriors.start"),
+        coordinates=LazyImport("priorwise.families.normal_gamma.coordinates:coordinates"),
+        density=LazyImport("priorwise.families.normal_gamma.density:density"),
+        pair=LazyImport("priorwise.families.normal_gamma.distance:NormalGammaPair.of"),
+        posteriors=LazyImport(
+            "priorwise.families.normal_gamma.posteriors:NormalGammaPosteriors.start"
+        ),
         parameters=("mean", "pulls", "shape", "rate"),
-        tail_conditions=Later("priorwise.families.normal_gamma.tails:tail_conditions"),
-        diameter=Later("priorwise.families.normal_gamma.tails:diameter"),
-        largest_diameter=Later("priorwise.families.normal_gamma.tails:largest_diameter"),
+        tail_conditions=LazyImport("priorwise.families.normal_gamma.tails:tail_conditions"),
+        diameter=LazyImport("priorwise.families.normal_gamma.tails:diameter"),
+        largest_diameter=LazyImport("priorwise.families.normal_gamma.tails:largest_diameter"),
     )
 )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from priorwise.families.particle.prior import ParticlePrior
-from priorwise.families.registry import Family, Later, register
+from priorwise.families.registry import Family, LazyImport, register
 
 
 def _measure(prior: ParticlePrior, statistics: Any) -> str:
@@ -17,12 +17,12 @@ PARTICLE = Family(
     name="particle",
     priors=(ParticlePrior,),
     homes={"particle-statistics": "priorwise.families.particle.statistics"},
-    statistics=Later("priorwise.families.particle.statistics:ParticleStatistics"),
-    log_marginal=Later("priorwise.families.particle.statistics:log_marginal"),
+    statistics=LazyImport("priorwise.families.particle.statistics:ParticleStatistics"),
+    log_marginal=LazyImport("priorwise.families.particle.statistics:log_marginal"),
     measure=_measure,
-    pair=Later("priorwise.families.particle.distance:pair"),
-    posteriors=Later("priorwise.families.particle.distance:ParticlePosteriors.start"),
-    tail_conditions=Later("priorwise.families.particle.distance:tail_conditions"),
-    diameter=Later("priorwise.families.particle.distance:diameter"),
+    pair=LazyImport("priorwise.families.particle.distance:pair"),
+    posteriors=LazyImport("priorwise.families.particle.distance:ParticlePosteriors.start"),
+    tail_conditions=LazyImport("priorwise.families.particle.distance:tail_conditions"),
+    diameter=LazyImport("priorwise.families.particle.distance:diameter"),
 )
 register(PARTICLE)

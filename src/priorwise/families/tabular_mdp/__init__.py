@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from priorwise.families.registry import Family, Later, register
+from priorwise.families.registry import Family, LazyImport, register
 from priorwise.families.tabular_mdp.prior import DirichletMdpPrior
 
 
@@ -31,12 +31,12 @@ TABULAR_MDP = register(
             "bernoulli-reward-prior": "priorwise.families.tabular_mdp.rewards",
             "normal-reward-prior": "priorwise.families.tabular_mdp.rewards",
         },
-        statistics=Later("priorwise.families.tabular_mdp.statistics:MdpStatistics"),
+        statistics=LazyImport("priorwise.families.tabular_mdp.statistics:MdpStatistics"),
         blank=_blank,
-        log_marginal=Later("priorwise.families.tabular_mdp.evidence:log_marginal"),
+        log_marginal=LazyImport("priorwise.families.tabular_mdp.evidence:log_marginal"),
         measure=_measure,
-        pair=Later("priorwise.families.tabular_mdp.distance:MdpPair.of"),
-        posteriors=Later("priorwise.families.tabular_mdp.posteriors:MdpPosteriors.start"),
+        pair=LazyImport("priorwise.families.tabular_mdp.distance:MdpPair.of"),
+        posteriors=LazyImport("priorwise.families.tabular_mdp.posteriors:MdpPosteriors.start"),
         parameters=("transitions",),
     )
 )

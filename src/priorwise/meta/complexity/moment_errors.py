@@ -10,7 +10,7 @@ from priorwise.core import argument_checks, validation
 from priorwise.core.estimates import std_error
 from priorwise.core.protocols import Policy
 from priorwise.core.types import FloatArray
-from priorwise.families.registry import ask
+from priorwise.families.registry import family_for
 from priorwise.fitting.task_facts import KnownTasks, adapted
 from priorwise.meta.complexity.theory import whitened_errors
 from priorwise.meta.exploration import explored, replicate_seed
@@ -46,8 +46,9 @@ def moment_errors(
     """Measure how the errors of a normal moment estimator fall with the number of tasks: by theory
     like ``T^-1/2``.
     """
-    ask(prior, "information", "moment_errors")  # a mean and a covariance
-    used = ask(prior, "moments", "moment_errors")(prior) if estimator is None else estimator
+    family = family_for(prior, "moment_errors")
+    family.require("information")  # a mean and a covariance
+    used = family.moments(prior) if estimator is None else estimator
     argument_checks.role("estimator", used, "a moment estimator", "fit_prefixes")
     used = adapted(used, KnownTasks.of(prior))
     squares = np.empty((validation.count("replicates", replicates, least=2), 2, len(sizes)))

@@ -14,7 +14,7 @@ from priorwise.core.errors import ArgumentError
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy, for_arms
 from priorwise.core.streams import Purpose, Streams
-from priorwise.families.registry import ask
+from priorwise.families.registry import family_for
 from priorwise.fitting.design import Rate
 from priorwise.fitting.fits import Estimator
 from priorwise.fitting.task_facts import KnownTasks, adapted
@@ -134,7 +134,7 @@ def sample_complexity(
         raise ArgumentError("precision", "is a factor larger than 1", got=precision)
     argument_checks.fixed_prior("prior", prior)
     if estimator is None:
-        estimator = ask(prior, "moments", "sample_complexity without an estimator")(prior)
+        estimator = family_for(prior, "sample_complexity without an estimator").moments(prior)
     argument_checks.estimator("estimator", estimator)
     used = adapted(estimator, KnownTasks.of(prior))
     explore = Uniform() if exploration is None else exploration

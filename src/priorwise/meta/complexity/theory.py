@@ -14,7 +14,7 @@ from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError
 from priorwise.core.protocols import Policy
 from priorwise.core.types import FloatArray
-from priorwise.families.registry import ask, offers
+from priorwise.families.registry import family_for, has_part
 from priorwise.fitting.design import Design, Rate
 from priorwise.fitting.fits import Estimator
 from priorwise.meta.exploration import Exploration, OneArmBlocks, PairedArms
@@ -90,7 +90,7 @@ def theory_rate(
     for name, value in (("known_mean", known_mean), ("known_cov", known_cov)):
         validation.flag(name, value)
     argument_checks.fixed_prior("prior", prior)
-    rate = ask(prior, "rate", "theory_rate")
+    rate = family_for(prior, "theory_rate").rate
     found: Rate = rate(prior, eps, delta, known_mean=known_mean, known_cov=known_cov)
     return found
 
@@ -112,10 +112,10 @@ def covered_rate(
     ``GaussianMoments("no-cov")`` with the true covariance and one uniform pull. What
     ``"two-round"`` and ``"full"`` need grows faster with the prior mean than any of these rates.
     """
-    if not offers(prior, "covered"):
+    if not has_part(prior, "covered"):
         return None
     design = _design(exploration, prior.arms, horizon)
-    known = ask(prior, "covered", "covered_rate")(prior, estimator, design)
+    known = family_for(prior, "covered_rate").covered(prior, estimator, design)
     return None if known is None else theory_rate(prior, eps, delta, **known)
 
 

@@ -10,14 +10,14 @@ from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.parameters import Checked, Number
 from priorwise.core.protocols import Prior
 from priorwise.core.trajectories import Trajectory
-from priorwise.families.registry import ask
+from priorwise.families.registry import family_for
 from priorwise.meta.evidence.likelihood import log_marginal_likelihood
 
 
 def check_watched(name: str, prior: Prior) -> None:
     """Check that a prior tells how likely tasks are."""
     argument_checks.fixed_prior(name, prior)
-    ask(prior, "log_marginal", "Alarm", name)
+    family_for(prior, "Alarm", name).require("log_marginal")
 
 
 def check_evidence(name: str, value: float) -> None:

@@ -8,7 +8,7 @@ constants.
 from typing import Any
 
 from priorwise.core.types import FloatArray
-from priorwise.families.registry import ask, statistics_of
+from priorwise.families.registry import family_for, statistics_of
 
 
 def log_marginal_likelihood(prior: Any, statistics: Any) -> FloatArray:
@@ -23,5 +23,5 @@ def log_marginal_likelihood(prior: Any, statistics: Any) -> FloatArray:
     * mixture: ``log sum_k probs_k p_k``
     """
     tool = "log_marginal_likelihood"
-    density = ask(prior, "log_marginal", tool)
+    density = family_for(prior, tool).log_marginal
     return density(prior, statistics_of(prior, statistics, tool))

@@ -17,7 +17,7 @@ from priorwise.core.parameters import Checked, Count, Instance, Number, Role
 from priorwise.core.protocols import Policy, Prior, for_arms
 from priorwise.core.streams import Stream
 from priorwise.core.trajectories import Trajectory
-from priorwise.families.registry import ask, family_of, statistics_of
+from priorwise.families.registry import family_for, family_of, statistics_of
 from priorwise.fitting.fits import Estimator, PriorFit
 from priorwise.fitting.task_facts import KnownTasks, adapted
 from priorwise.meta.evidence.watch import Watch, Watched
@@ -221,7 +221,7 @@ def _check_reads(estimator: Any, start: Any) -> None:
     """Refuse an estimator that reads other statistics than those of the prior that a learner starts
     from.
     """
-    kind = ask(start, "statistics", "EmpiricalBayes", "start")
+    kind = family_for(start, "EmpiricalBayes", "start").statistics
     reads = getattr(estimator, "reads", None)
     if reads is not None and reads is not kind:
         raise ArgumentTypeError(

@@ -17,7 +17,7 @@ from priorwise.core.parameters import Checked, Count
 from priorwise.core.protocols import Policy, Prior, for_arms
 from priorwise.core.streams import Stream
 from priorwise.core.trajectories import Trajectory, joined
-from priorwise.families.registry import ask, offers
+from priorwise.families.registry import family_for, has_part
 from priorwise.fitting.fits import Estimator, PriorFit
 from priorwise.fitting.runs import as_run
 from priorwise.fitting.task_facts import KnownTasks, adapted
@@ -123,7 +123,10 @@ class ExploreThenCommit:
         # then the fitted prior is of the tasks' family
         truth: Any = setting.truth
         reads = getattr(estimator, "reads", None)
-        if offers(truth, "statistics") and reads is ask(truth, "statistics", "ExploreThenCommit"):
+        if (
+            has_part(truth, "statistics")
+            and reads is family_for(truth, "ExploreThenCommit").statistics
+        ):
             argument_checks.playing(self.policy, truth, memory=True)
         plan = tuple(segments(self.exploration, self.episodes, seed=setting.seed))
         return Explored(setting.arms, estimator, held, plan, (), None)

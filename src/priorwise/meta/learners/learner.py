@@ -16,7 +16,7 @@ from priorwise.core.parameters import Checked, Count, Role, Seed
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.streams import Stream
 from priorwise.core.trajectories import Trajectory
-from priorwise.families.registry import ask
+from priorwise.families.registry import family_for
 
 FOREVER: Final = 1 << 62
 """More episodes than any run has."""
@@ -45,7 +45,7 @@ class Setting:
         pull of each arm. Bernoulli arms: Beta(1, 1). Finite: uniform on the possible tasks.
         """
         tool = "a learner without a prior to start from (pass one to the learner)"
-        return ask(self.truth, "blank", tool)(self.truth)
+        return family_for(self.truth, tool).blank(self.truth)
 
 
 @final

@@ -16,7 +16,7 @@ from priorwise.core.parameters import Checked, Number
 from priorwise.core.protocols import Prior, for_arms
 from priorwise.core.streams import Stream
 from priorwise.families.mixture.prior import MixturePrior
-from priorwise.families.registry import ask
+from priorwise.families.registry import family_for
 from priorwise.fitting.fits import PriorFit
 from priorwise.meta.learners.learner import generator
 
@@ -78,7 +78,7 @@ class Widened:
 
     def hold(self, fit: PriorFit, rng: Stream) -> Prior:
         """Return the widened prior."""
-        prior: Prior = ask(fit.prior, "widened", "Widened")(fit, self, generator(rng))
+        prior: Prior = family_for(fit.prior, "Widened").widened(fit, self, generator(rng))
         return prior
 
 

@@ -10,7 +10,7 @@ from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import IntArray
-from priorwise.families.registry import ask, statistics_of
+from priorwise.families.registry import family_for, statistics_of
 from priorwise.fitting.fits import Estimator, PriorFit
 from priorwise.fitting.statistics import PerTask
 from priorwise.meta.evidence.likelihood import log_marginal_likelihood
@@ -88,7 +88,7 @@ def compare_models(
     first = next(iter(models))
     measures: dict[str, str] = {}
     for name, fit in fits.items():
-        measures[name] = ask(fit.prior, "measure", "compare_models")(fit.prior, whole[name])
+        measures[name] = family_for(fit.prior, "compare_models").measure(fit.prior, whole[name])
         if measures[name] != measures[first]:
             raise ArgumentError(
                 "models",

@@ -21,7 +21,7 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
-from priorwise.families.registry import ask
+from priorwise.families.registry import family_for
 from priorwise.policies.thompson import ThompsonSampling
 from priorwise.sensitivity.bounds.bandits import Bound, reward_bound
 from priorwise.sensitivity.distance.measures import total_variation
@@ -69,7 +69,7 @@ def kveton_comparison(p: Any, q: Any, horizon: int) -> KvetonComparison:
     """
     horizon = validation.count("horizon", horizon)
     for name, prior in (("p", p), ("q", q)):
-        known = ask(prior, "parameters", "kveton_comparison", name)
+        known = family_for(prior, "kveton_comparison", name).parameters
         if not {"mean", "cov"} <= {*known} or hasattr(prior, "contexts"):
             raise ArgumentTypeError(
                 name,

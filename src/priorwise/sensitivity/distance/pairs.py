@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 from priorwise.core.errors import ArgumentError, MissingCapability
-from priorwise.families.registry import ask, family_of, known, offers
+from priorwise.families.registry import family_for, family_of, has_part, priors_with
 from priorwise.theory.distance import DivergentPair, Pair
 
 
 def pair_of(p: Any, q: Any, tool: str) -> Pair:
     """Return the pair of two priors that differ in nothing but their law over tasks."""
     _check_comparable(p, q, tool)
-    pair: Pair = ask(p, "pair", tool)(p, q)
+    pair: Pair = family_for(p, tool).pair(p, q)
     return pair
 
 
@@ -26,7 +26,7 @@ def ordered_pair(p: Any, q: Any, tool: str) -> Pair:
     are symmetric bit for bit.
     """
     _check_comparable(p, q, tool)
-    names = ask(p, "parameters", tool) if offers(p, "parameters") else ()
+    names = family_for(p, tool).parameters if has_part(p, "parameters") else ()
 
     def order(prior: Any) -> list[Any]:
         return [getattr(prior, name).tolist() for name in names]
@@ -57,15 +57,15 @@ def _check_comparable(p: Any, q: Any, tool: str) -> None:
                 got=type(prior),
                 cure="pass prior.for_arms(n) for both",
             )
-        if not offers(prior, "pair"):
+        if not has_part(prior, "pair"):
             family = family_of(prior)
             whose = f"the family {family.name!r}" if family else f"a {type(prior).__name__}"
             raise MissingCapability(
                 name,
                 f"has no distance to another prior, which {tool} needs, as {whose}",
                 cure=(
-                    f"distances are known for {known('pair')}; register it with Family(pair=...), "
-                    "or pass tv=... to bounds and the ladder"
+                    f"distances are known for {priors_with('pair')}; register it with "
+                    "Family(pair=...), or pass tv=... to bounds and the ladder"
                 ),
             )
     if type(p) is not type(q) and family_of(p) is not family_of(q):

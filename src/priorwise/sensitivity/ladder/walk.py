@@ -35,7 +35,7 @@ from priorwise.core.protocols import (
 )
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.registry import ask, family_of, offers
+from priorwise.families.registry import family_for, family_of, has_part
 from priorwise.policies.laws import known_law
 from priorwise.policies.posterior_sampling import SamplingPolicy
 from priorwise.sensitivity.ladder.parting import Parting, law_errors, likelihood_ratio
@@ -246,9 +246,9 @@ def posterior_pair(p: Any, q: Any, tasks: int) -> PosteriorPair | None:
     """Start the pair of two priors; None where their family does not know its posteriors'
     densities.
     """
-    if family_of(p) is not family_of(q) or not offers(p, "posteriors"):
+    if family_of(p) is not family_of(q) or not has_part(p, "posteriors"):
         return None
-    pair: PosteriorPair = ask(p, "posteriors", "sensitivity_ladder")(p, q, tasks)
+    pair: PosteriorPair = family_for(p, "sensitivity_ladder").posteriors(p, q, tasks)
     return pair
 
 

@@ -17,7 +17,7 @@ from priorwise.core.protocols import Seen, ValuedEnvironment
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.registry import ask, offers
+from priorwise.families.registry import family_for, has_part
 from priorwise.simulate.steps import steps
 from priorwise.theory.conditions import ConditionedPrior, TailCondition
 from priorwise.theory.diameters import DiameterLaw, FiniteLaw, SampleLaw
@@ -51,13 +51,16 @@ def conditions_of(prior: Any) -> tuple[TailCondition, ...]:
     check_prior(prior)
     if isinstance(prior, ConditionedPrior):
         return tuple(prior.tail_conditions())
-    return tuple(_known(prior, "tail_conditions") or ())
+    if not has_part(prior, "tail_conditions"):
+        return ()
+    return tuple(family_for(prior, "tail_expectation").tail_conditions(prior))
 
 
 def largest_diameter(prior: Any) -> float | None:
     """Return the essential supremum of the diameter, where it is known."""
-    largest: float | None = _known(prior, "largest_diameter")
-    return largest
+    if not has_part(prior, "largest_diameter"):
+        return None
+    return family_for(prior, "tail_expectation").largest_diameter(prior)
 
 
 def exact_law(prior: Any) -> DiameterLaw | None:
@@ -65,13 +68,9 @@ def exact_law(prior: Any) -> DiameterLaw | None:
     check_prior(prior)
     if prior.arms == 1:
         return FiniteLaw(np.zeros(1), np.ones(1))
-    law: DiameterLaw | None = _known(prior, "diameter")
-    return law
-
-
-def _known(prior: Any, part: str) -> Any:
-    """What the family knows; None where it does not have the part."""
-    return ask(prior, part, "tail_expectation")(prior) if offers(prior, part) else None
+    if not has_part(prior, "diameter"):
+        return None
+    return family_for(prior, "tail_expectation").diameter(prior)
 
 
 def diameter_law(prior: Any, horizon: int, *, seed: int, draws: int = DRAWS) -> DiameterLaw:

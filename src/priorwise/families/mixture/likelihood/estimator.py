@@ -23,7 +23,7 @@ from priorwise.families.mixture.likelihood.model import MixtureModel
 from priorwise.families.mixture.likelihood.starts import begin, gain
 from priorwise.families.mixture.likelihood.uncertainty import MixtureUncertainty
 from priorwise.families.mixture.prior import MixturePrior
-from priorwise.families.registry import ask
+from priorwise.families.registry import family_for
 from priorwise.fitting.fits import PLAIN, PriorFit
 from priorwise.fitting.newton import positive_root
 from priorwise.fitting.task_facts import KnownTasks
@@ -160,9 +160,9 @@ class MixtureMarginalLikelihood:
 
     def _model(self, one: PriorFit) -> MixtureModel:
         return MixtureModel(
-            ask(one.prior, "log_marginal", TOOL),
+            family_for(one.prior, TOOL).log_marginal,
             one.statistics,
-            ask(one.prior, "coordinates", TOOL)(one.prior, _arms(one)),
+            family_for(one.prior, TOOL).coordinates(one.prior, _arms(one)),
             self.components,
             float(self.regulariser),
         )
@@ -174,7 +174,7 @@ class MixtureMarginalLikelihood:
             raise ArgumentError(
                 "start", f"must be a fit or a mixture of {self.components} components", got=prior
             )
-        forms = [ask(part, "coordinates", TOOL)(part, arms) for part in parts]
+        forms = [family_for(part, TOOL).coordinates(part, arms) for part in parts]
         if any(form.x.shape != model.form.x.shape for form in forms):
             raise ArgumentError(
                 "start", "must have components of the estimator's structure and arms"

@@ -10,7 +10,7 @@ from priorwise.core import validation
 from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Array, Count, Covariance, arrays
 from priorwise.core.types import FloatArray
-from priorwise.families.registry import ask
+from priorwise.families.registry import family_for
 from priorwise.fitting.fits import Uncertainty
 
 TOOL: Final = "a mixture's uncertainty"
@@ -42,7 +42,7 @@ class MixtureUncertainty(Uncertainty):
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """``(log odds, coordinates) ~ N``."""
         parts = prior.components
-        forms = [ask(part, "coordinates", TOOL)(part, self.arms) for part in parts]
+        forms = [family_for(part, TOOL).coordinates(part, self.arms) for part in parts]
         sizes = [len(parts) - 1, *(each.x.size for each in forms)]
         if sum(sizes) != self.centre.size:
             raise ArgumentError(
