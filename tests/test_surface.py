@@ -121,7 +121,7 @@ def test_json_finds_families_that_were_not_imported() -> None:
         ("core", "Family", "families"),
         ("core", "Run", "fitting"),
         ("core.fits", "PriorFit", "fitting.fits"),
-        ("core.family", "ask", "families.registry"),
+        ("core.family", "family_of", "families.registry"),
         ("core.runs", "Trajectory", "core.trajectories"),
         ("core.distance", "Pair", "theory.distance"),
         ("core.allocation", "allocate", "policies.allocation"),

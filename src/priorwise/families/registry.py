@@ -6,30 +6,34 @@ part, ``family_for(prior, "total_variation").pair(p, q)``. If the family lacks t
 names the part, the family and the tool.
 """
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, Final, Generic, Self, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, final, overload
 
 import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError, MissingCapability
-from priorwise.core.live import LiveDraws
 from priorwise.core.protocols import Environment, Prior, for_arms
 from priorwise.core.serial import Serializable, discover
 from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray
-from priorwise.fitting.coordinates import Coordinates, Regression
-from priorwise.fitting.design import Design, Rate
-from priorwise.fitting.fits import Estimator, PriorFit
 from priorwise.fitting.runs import Run
 from priorwise.fitting.statistics import PerTask
-from priorwise.theory.conditions import TailCondition
-from priorwise.theory.diameters import DiameterLaw
-from priorwise.theory.distance import Pair, PosteriorPair
+
+if TYPE_CHECKING:
+    from priorwise.core.live import LiveDraws
+    from priorwise.fitting.coordinates import Coordinates, Regression
+    from priorwise.fitting.design import Design, Rate
+    from priorwise.fitting.fits import Estimator, PriorFit
+    from priorwise.theory.conditions import TailCondition
+    from priorwise.theory.diameters import DiameterLaw
+    from priorwise.theory.distance import Pair, PosteriorPair
 
 P = TypeVar("P")  # a class of priors
 T = TypeVar("T")
@@ -70,8 +74,8 @@ class Part(Generic[T]):
     @overload
     def __get__(self, family: None, owner: type) -> None: ...
     @overload
-    def __get__(self, family: "Family[Any]", owner: type) -> T: ...
-    def __get__(self, family: "Family[Any] | None", owner: type) -> T | None:
+    def __get__(self, family: Family[Any], owner: type) -> T: ...
+    def __get__(self, family: Family[Any] | None, owner: type) -> T | None:
         if family is None:
             return None  # the default of the field
         value = vars(family)[self.name]
@@ -79,7 +83,7 @@ class Part(Generic[T]):
             raise family.lacks(self.name, self.description)
         return value.load() if isinstance(value, LazyImport) else value
 
-    def __set__(self, family: "Family[Any]", value: T | LazyImport | None) -> None:
+    def __set__(self, family: Family[Any], value: T | LazyImport | None) -> None:
         if self.name in vars(family):
             raise AttributeError(f"{self.name} of a family cannot change")
         vars(family)[self.name] = value
