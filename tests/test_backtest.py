@@ -359,8 +359,9 @@ def test_the_command_writes_all_or_nothing(
 def test_shares_of_the_gap_cover_the_truth(seed: int) -> None:
     """40 logs of 3,800 headline tests whose level falls. The truth is what the same policies with
     the same learned prior close on the later halves of three fresh logs. Intervals of two standard
-    errors cover it in 95 %: fewer than 34 of 40 do in about 1e-3 of runs. The control has a
-    quarter of the interval.
+    errors must cover it in 36 of 40 logs, 90 %. They cover it in 95.4 %, so each policy fails by
+    chance in P(Binomial(40, 0.954) < 36) = 3.4 % of runs. The control has a quarter of the
+    interval.
     """
     policies = {"ts": pw.ThompsonSampling(), "greedy": pw.Greedy()}
     how: Any = {"horizon": 200, "batch": 50, "limit": None, "progress": False}
@@ -379,5 +380,6 @@ def test_shares_of_the_gap_cover_the_truth(seed: int) -> None:
             off = abs(share.mean - truth.mean) / np.hypot(share.std_error, truth.std_error)
             covered[name] += off <= 2.0
             control[name] += off <= 0.5
-    assert min(covered.values()) >= 34, covered
-    assert max(control.values()) < 34, control
+    print(f"of 40 logs, intervals cover the share of the gap in {covered}, control {control}")
+    assert min(covered.values()) >= 36, covered
+    assert max(control.values()) < 36, control
