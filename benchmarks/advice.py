@@ -2,7 +2,8 @@
 
 Logs are simulated: tests with new arms in each, clicks or real rewards. Each call runs in a process
 of its own and is timed by its clock and its processor time, compilation included. With ``SRC``, the
-``src`` folder of another checkout, the same calls run with it right after.
+``src`` folder of another checkout, the same calls run with it right after. A call that the other
+checkout does not offer has a dash.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.table import Table
+
+from benchmarks.against import checked_source
 
 GOALS: Final = {"backtest": 30.0, "certify": 30.0, "recommend": 60.0}
 """Seconds of the clock on two processors, for 2,000 tests, 5 arms and 1,000 pulls in 50 batches."""
@@ -73,10 +76,10 @@ def write_log(path: Path, tests: int, arms: int, *, clicks: bool) -> None:
     frame.to_parquet(path)
 
 
-def timed(path: Path, tool: str, family: str, size: tuple[int, int], source: str) -> list[float]:
+def timed(path: Path, tool: str, family: str, size: tuple[int, int], source: Path) -> list[float]:
     """Seconds of the clock and of processors that one call takes."""
     words = [sys.executable, "-c", CALL, str(path), tool, family, *map(str, size)]
-    environment = {**os.environ, **({"PYTHONPATH": source} if source else {})}
+    environment = {**os.environ, "PYTHONPATH": str(source)}
     done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
     taken: list[float] = json.loads(done.stdout.splitlines()[-1])
     return taken
@@ -85,13 +88,14 @@ def timed(path: Path, tool: str, family: str, size: tuple[int, int], source: str
 def main() -> None:
     """Run all calls and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("source", nargs="?", default="")
+    parser.add_argument("source", nargs="?", type=checked_source)
     parser.add_argument("--tests", type=int, nargs="+", default=[2_000])
     parser.add_argument("--arms", type=int, nargs="+", default=[5])
     parser.add_argument("--horizon", type=int, nargs="+", default=[1_000])
     parser.add_argument("--only", nargs="+", default=[*CLICKS, *REAL], metavar="FAMILY")
     parser.add_argument("--tools", nargs="+", default=list(GOALS))
     asked = parser.parse_args()
+    own = checked_source(Path(__file__).parents[1] / "src")
     table = Table("tool", "family", "tests", "arms", "pulls", "clock, s", "processor, s", "goal, s")
     if asked.source:
         table.add_column("processor before, s")
@@ -104,13 +108,18 @@ def main() -> None:
                 write_log(path, tests, arms, clicks=family in CLICKS)
                 for tool in asked.tools:
                     size = horizon, max(horizon // 50, 1)
-                    clock, used = timed(path, tool, family, size, "")
+                    clock, used = timed(path, tool, family, size, own)
                     goal = GOALS[tool] if (tests, arms, horizon) == (2_000, 5, 1_000) else None
                     cells = [tool, family, f"{tests:,}", f"{arms}", f"{horizon:,}"]
                     cells += [f"{clock:.1f}", f"{used:.1f}", "" if goal is None else f"{goal:g}"]
                     if asked.source:
-                        _, before = timed(path, tool, family, size, asked.source)
-                        cells += [f"{before:.1f}", f"{before / used:.1f}"]
+                        try:
+                            _, before = timed(path, tool, family, size, asked.source)
+                        except subprocess.CalledProcessError as error:
+                            print(error.stderr.splitlines()[-1], file=sys.stderr)
+                            cells += ["–", "–"]
+                        else:
+                            cells += [f"{before:.1f}", f"{before / used:.1f}"]
                     print(*cells, sep=" | ", file=sys.stderr, flush=True)  # those that are done
                     table.add_row(*cells)
     Console(width=140).print(table)

@@ -29,6 +29,18 @@ CLOCKED = {"sample complexity"}
 """Sections that run on several threads: the clock is compared."""
 
 
+def checked_source(path: str | Path) -> Path:
+    """Return the absolute ``src`` folder of a checkout, if Python imports priorwise from it."""
+    source = Path(path).resolve()
+    words = [sys.executable, "-c", "import priorwise; print(priorwise.__file__)"]
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    home = subprocess.run(words, capture_output=True, text=True, check=True, env=environment).stdout
+    if Path(home).parents[1] != source:
+        wrong = f"{source} is not the src folder of a checkout: priorwise comes from {home.strip()}"
+        raise argparse.ArgumentTypeError(wrong)
+    return source
+
+
 def sections() -> dict[str, Callable[[], Any]]:
     """What is timed; names are looked up wherever a checkout keeps them."""
     import priorwise as pw
@@ -125,7 +137,7 @@ class Checkout:
             stdout=subprocess.PIPE,
             text=True,
             cwd=here,
-            env={**os.environ, "PYTHONPATH": str(src.resolve()), "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "PYTHONPATH": str(src), "OMP_NUM_THREADS": "1"},
         )
         self.sections = self._answer()
         if isinstance(self.sections, dict):
@@ -164,7 +176,7 @@ def compared(
 def main() -> int:
     """Compare; the status is 1 if a section is slower for sure."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.against", description=__doc__)
-    parser.add_argument("src", type=Path, help="src folder of the other checkout")
+    parser.add_argument("src", type=checked_source, help="src folder of the other checkout")
     parser.add_argument("--only", nargs="+", default=[], help="sections whose name has this in it")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=0.2, help="of each round")
