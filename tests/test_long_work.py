@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import wait
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from test_http import Asked, error
 import priorwise as pw
 from priorwise.core.seen import Seen
 from priorwise.serve import Decider
-from priorwise.serve.ahead import Ahead, Until
+from priorwise.serve.ahead import CLIENT, Ahead, Until
 from priorwise.serve.choosing import Chooser, Shares
 from priorwise.serve.errors import TooMuch
 from priorwise.serve.http.limits import Limits
+from priorwise.serve.http.waiting import Few
 from priorwise.serve.operations import BRIEF, Operations
 
 ARMS = [f"arm {k}" for k in range(40)]
@@ -256,3 +258,30 @@ def test_others_do_not_push_out_what_decides(monkeypatch: pytest.MonkeyPatch, se
         assert set(range(2, 6)) < set(kept)
         assert sum(each**2 for each in kept if each > 32) <= 5 * 40**2
     assert [built.count(arms) for arms in (3, 33, 34)] == [1, 1, 2]
+
+
+def test_a_client_pushes_out_its_own_choosers(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setattr("priorwise.serve.operations.ENTRIES", 3 * 50**2)
+    made = Operations(
+        lambda version: pw.ExchangeableGaussianPrior(0.0, 1.0, 0.5), pw.ThompsonSampling(),
+        horizon=9, seed=seed, shares=Shares(), propensities=False, window=None, missing="leave out",
+    )  # fmt: skip
+
+    def asked(client: str, arms: int) -> None:
+        context = copy_context()
+        context.run(CLIENT.set, client)
+        context.run(made.chooser, 1, arms)
+
+    for arms in (41, 40):
+        asked("modest", arms)
+    for arms in range(42, 50):
+        asked("greedy", arms)
+    assert [kind[1] for kind in made._choosers] == [41, 40, 49]
+    asked("modest", 50)  # now it has the most
+    assert [kind[1] for kind in made._choosers] == [40, 49, 50]
+
+
+def test_works_of_a_client_are_its_own() -> None:
+    few = Few("works", 1, 2)
+    assert [few.submit(CLIENT.get, client).result(60) for client in "ab"] == ["a", "b"]
+    few.close()

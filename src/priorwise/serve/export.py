@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LogRow = dict[str, Any]  # by column
 
-ROWS: Final = 50_000
+ROWS: Final = 10_000
 """Rows that are written at a time."""
 COLUMNS: Final = (
     *("task", "action", "reward", "pulls", "squares", "step", "propensity", "propensity_error"),

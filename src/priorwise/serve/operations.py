@@ -9,7 +9,7 @@ import json
 import math
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, Literal, TypeVar, final
@@ -21,7 +21,7 @@ from priorwise.core import validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError, printable, shown
 from priorwise.core.protocols import Policy, for_arms
 from priorwise.core.types import IntArray
-from priorwise.serve.ahead import Ahead, Results, Until
+from priorwise.serve.ahead import CLIENT, Ahead, Results, Until
 from priorwise.serve.choosing import (
     Choice,
     Chooser,
@@ -69,7 +69,7 @@ transaction, where they hold up everybody else. All others are computed ahead of
 ENTRIES: Final = 10_000_000
 """Sum of squared numbers of arms of the choosers that are kept. Those for up to :data:`FEW_ARMS`
 are small and always kept. Correlated arms have 24 bytes per entry, and all choosers for up to 310
-arms fit. To push others out, a client has to let the service build larger ones for seconds.
+arms fit. A client that asks for more pushes out its own.
 """
 TOO_LATE: Final = (
     "the reward came after its window and the pull is closed; correct=True takes it all the same"
@@ -102,6 +102,7 @@ class Operations:
         self.window, self.missing, self.settings = window, missing, settings
         self._prior_of = prior_of
         self._choosers: OrderedDict[tuple[int, int], Chooser] = OrderedDict()  # the last used last
+        self._builders: dict[tuple[int, int], str] = {}  # clients for whom large ones were built
         self._making = threading.Lock()
         self._seconds: dict[tuple[int, int], float] = {}  # that a decision took, lately
         self._results = Results()
@@ -132,14 +133,21 @@ class Operations:
         with self._making:
             self._choosers[kind] = chooser
             self._choosers.move_to_end(kind)
-            large = [kind for kind in self._choosers if kind[1] > FEW_ARMS]
-            entries = sum(kind[1] ** 2 for kind in large)
-            for oldest in large[:-1]:
-                if entries <= ENTRIES:
-                    break
-                del self._choosers[oldest]
-                entries -= oldest[1] ** 2
+            self._builders.setdefault(kind, CLIENT.get())
+            self._make_room()
         return chooser
+
+    def _make_room(self) -> None:
+        """Drop large choosers, the oldest of the client that has the most, until the rest fits."""
+        *older, newest = [kind for kind in self._choosers if kind[1] > FEW_ARMS]
+        entries = Counter[str]()  # of each client
+        for kind in (*older, newest):
+            entries[self._builders[kind]] += kind[1] ** 2
+        while older and entries.total() > ENTRIES:
+            oldest = max(older, key=lambda kind: entries[self._builders[kind]])
+            entries[self._builders.pop(oldest)] -= oldest[1] ** 2
+            older.remove(oldest)
+            del self._choosers[oldest]
 
     def _choice(
         self, task: Task, step: int, mask: Mask, context: list[list[float]] | None

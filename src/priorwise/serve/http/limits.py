@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil
 from typing import Final, final
 
 
@@ -52,6 +52,8 @@ SLOW: Final = 1.0
 """Seconds that the answer to another one takes."""
 SLOWED: Final = 500
 """Answers that are slow at once: others must not keep connections from right keys."""
+APART: Final = 0.002
+"""Seconds between two slow answers: many at the same moment would hold up all other requests."""
 ADDRESSES: Final = 10_000
 """Addresses that are remembered."""
 
@@ -64,18 +66,28 @@ class Tries:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Start with none."""
-        self._clock = clock
+        self._clock, self._last = clock, -math.inf
         self._wrong: OrderedDict[str, list[float]] = OrderedDict()
         self._waiting = 0
 
     async def slow(self, address: str) -> None:
         """Count a wrong key, and wait with the answer."""
+        seconds = self.wait(address)
+        if seconds:
+            self._waiting += 1
+            try:
+                await asyncio.sleep(seconds)
+            finally:
+                self._waiting -= 1
+
+    def wait(self, address: str) -> float:
+        """Count a wrong key; return after how many seconds to answer, apart from other answers."""
         seconds = self.wrong(address)
-        self._waiting += 1
-        try:
-            await asyncio.sleep(seconds if self._waiting <= SLOWED else 0.0)
-        finally:
-            self._waiting -= 1
+        if not seconds or self._waiting >= SLOWED:
+            return 0.0
+        now = self._clock()
+        self._last = max(self._last + APART, now + seconds)
+        return self._last - now
 
     def wrong(self, address: str) -> float:
         """Count a wrong key; return after how many seconds to say so."""
@@ -110,4 +122,4 @@ class Bucket:
         if self._left >= 1.0:
             self._left -= 1.0
             return 0
-        return max(1, ceil((1.0 - self._left) / self._rate))
+        return max(1, math.ceil((1.0 - self._left) / self._rate))

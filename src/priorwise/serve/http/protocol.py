@@ -58,6 +58,7 @@ class Connection(HttpToolsProtocol):
         self.waiting.pop(self, None)
         self._unwatch()
         self._read_on()
+        self._unset_keepalive_if_required()  # a timer would keep a reset connection in memory
         for cycle in (self._answered, *(each for each, _ in self.pipeline)):
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True  # nobody is there to be answered

@@ -5,9 +5,11 @@ before it ends.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import socket
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +33,11 @@ from priorwise.serve.http.service import Service
 
 GRACE: Final = 8
 """Seconds that requests have to finish once the service is told to stop."""
+
+SWITCHED: Final = 0.0005
+"""Seconds that a thread computes before another one may go on. A decision waits about ten times so
+long, once after each statement to the store, while a thread computes.
+"""
 
 
 @final
@@ -70,6 +77,7 @@ class Settings:
         _room(self.limits.connections)
         decider = self.decider()
         warmed(decider)
+        prompt()
         log.write("info", "started", process=os.getpid(), open=self.open)
         return Service(
             decider, open=self.open, limits=self.limits, log=log, alone=True, https=self.https,
@@ -108,6 +116,13 @@ def warmed(decider: Decider) -> None:
                 trial.reward(made.token, 0.0)
     except ArgumentError:  # a reward of 0, say, need not make sense
         return
+
+
+def prompt() -> None:
+    """Let requests wait less for other threads and for the garbage collector of this process."""
+    sys.setswitchinterval(SWITCHED)
+    gc.collect()
+    gc.freeze()  # a full collection, for which all wait, looks only at what comes later
 
 
 def bound(host: str, port: int) -> socket.socket:

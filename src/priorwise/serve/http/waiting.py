@@ -45,6 +45,7 @@ class Few:
     def _next(self) -> None:
         with self._lock:
             client, (answer, work) = self.waiting.take()
+        CLIENT.set(client)  # what the work builds is counted for it
         try:
             result = work() if answer.set_running_or_notify_cancel() else None
         except BaseException as error:
