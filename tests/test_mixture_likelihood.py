@@ -104,7 +104,9 @@ def test_em_with_wrong_shares_lowers_the_likelihood(seed: int) -> None:
     assert model.value(model.em(z, wrong)) < model.value(z) - 1.0
 
 
-@pytest.mark.parametrize("name", ["beta", "gaussian", "gaussian diagonal", "normal-gamma"])
+@pytest.mark.parametrize(
+    "name", ["beta", "gaussian", "gaussian diagonal", "normal-gamma", "logit-normal"]
+)
 def test_slopes_and_information_are_derivatives(name: str, seed: int) -> None:
     model = model_of(name, seed, tasks=30)
     z, width = anywhere(model, seed), model.widths()

@@ -18,12 +18,16 @@ class Coordinates:
     ``x`` are its coordinates and ``width`` a long way in each of them, ``(size,)``: a mean has ten
     standard deviations, a logarithm or log odds 3. ``make`` returns the prior at other coordinates,
     with the same noise and names. ``names`` are the attributes that the coordinates decide on.
+    ``scored`` takes a prior of this form and statistics, and returns the log marginal likelihood of
+    each task ``(task,)`` and its derivatives in the coordinates ``(task, size)``; None where
+    differences have to do.
     """
 
     x: FloatArray
     width: FloatArray
     make: Callable[[FloatArray], Any]
     names: tuple[str, ...]
+    scored: Callable[[Any, Any], tuple[FloatArray, FloatArray]] | None = None
 
 
 @final

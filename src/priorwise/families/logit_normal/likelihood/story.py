@@ -106,6 +106,19 @@ def log_marginal(
     """Log probability of each task's rewards, ``(task,)``; for correlations from 0. ``offsets``
     ``(task,)`` are added to the mean.
     """
+    return scored(mean, var, correlation, data, offsets)[0]
+
+
+def scored(
+    mean: float,
+    var: float,
+    correlation: float,
+    data: BetaStatistics,
+    offsets: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the same, and its derivatives in the mean and the standard deviations of level and
+    deviation, ``(task, 3)``.
+    """
     at = np.array([mean, np.sqrt(var * correlation), np.sqrt(var * (1.0 - correlation))])
     s, n = (np.ascontiguousarray(each.astype(np.float64)) for each in (data.successes, data.pulls))
-    return evaluated(s, n, at, offsets=offsets)[0]
+    return evaluated(s, n, at, offsets=offsets)

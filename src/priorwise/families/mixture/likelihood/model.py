@@ -7,8 +7,8 @@ that t came from k,
     dL / dx_k = sum_t r_tk d log p_k(t) / dx_k                              (Fisher's identity),
     -d2L = sum_t [ sum_k r_tk (-H_tk - u_tk u_tk') + u_t u_t' ],  u_t = sum_k r_tk u_tk    (Louis).
 
-Derivatives of ``log p_k`` are central differences in the family's own coordinates, so that any
-family with a marginal likelihood and coordinates has mixtures.
+Derivatives of ``log p_k`` are those of the family's coordinates. Where these have none, they are
+central differences, so any family with a marginal likelihood and coordinates has mixtures.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class MixtureModel:
     form: Coordinates  # of the fit of one law
     components: int
     regulariser: float
-    _seen: dict[bytes, FloatArray] = field(default_factory=dict, repr=False)
+    _seen: dict[bytes, tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False)
 
     @property
     def size(self) -> int:
@@ -56,19 +56,29 @@ class MixtureModel:
         """``log p_k(t)`` at the coordinates of a component, ``(task,)``; minus infinity where no
         prior has them.
         """
+        return self._scored(x)[0]
+
+    def _scored(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``log p_k(t)``, with its slopes if the coordinates have them; the last are kept."""
         key = x.tobytes()
         if key not in self._seen:
             if len(self._seen) >= 4 * self.components:
                 self._seen.pop(next(iter(self._seen)))
-            self._seen[key] = self._density(x)
+            self._seen[key] = self._evaluated(x)
         return self._seen[key]
 
-    def _density(self, x: FloatArray) -> FloatArray:
+    def _evaluated(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        none = np.zeros((self.statistics.tasks, self.size))
         try:
             prior = self.form.make(x)
         except ValueError:  # too far out
-            return np.full(self.statistics.tasks, -np.inf)
-        return self.density(prior, self.statistics)
+            return np.full(len(none), -np.inf), none
+        if self.form.scored is None:
+            return self.density(prior, self.statistics), none
+        return self.form.scored(prior, self.statistics)
+
+    def _density(self, x: FloatArray) -> FloatArray:
+        return self._evaluated(x)[0]
 
     def split(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Log probabilities ``(component,)`` and coordinates ``(component, size)``."""
@@ -99,8 +109,10 @@ class MixtureModel:
 
     def scores(self, x: FloatArray, *, rough: bool = False) -> FloatArray:
         """Slopes of ``log p_k(t)`` in the coordinates of a component, ``(task, size)``; ``rough``
-        ones are one-sided differences.
+        differences are one-sided.
         """
+        if self.form.scored is not None:
+            return self._scored(x)[1]
         out = np.empty((self.statistics.tasks, self.size))
         with np.errstate(invalid="ignore"):
             for i, h in enumerate(STEP * self.form.width):
@@ -113,6 +125,10 @@ class MixtureModel:
     def curves(self, x: FloatArray, weights: FloatArray) -> FloatArray:
         """Second derivatives of ``sum_t w_t log p_k(t)``, ``(size, size)``."""
         steps = np.diag(CURVE * self.form.width)
+        if self.form.scored is not None:
+            pairs = [(self._evaluated(x + h)[1], self._evaluated(x - h)[1]) for h in steps]
+            rows = np.stack([weights @ (up - down) for up, down in pairs])
+            return rows / (2.0 * CURVE * self.form.width[:, None])
 
         def at(move: FloatArray) -> float:
             return float(weights @ self._density(x + move))
