@@ -14,7 +14,7 @@ from priorwise.core import validation
 from priorwise.core.errors import ArgumentError
 from priorwise.core.estimates import Estimate
 from priorwise.core.protocols import for_arms
-from priorwise.families.registry import family_for
+from priorwise.families.registry import family_for, has_part
 from priorwise.serve import types
 from priorwise.serve.choosing import dim_of
 from priorwise.serve.errors import Refused
@@ -306,13 +306,10 @@ def _parts(count: int) -> Iterator[tuple[int, int]]:
 
 
 def _same_family(prior: LivePrior) -> str:
-    from priorwise.families.registry import family_of
-
-    family = family_of(prior)
-    if family is None or family.models is None:
+    if not has_part(prior, "models"):
         raise Refused(f"there is no alarm for a {type(prior).__name__}: logs do not teach one")
     new = ":exchangeable" if hasattr(prior, "for_arms") else ""
-    return f"{family.name}{new}"
+    return f"{family_for(prior, 'alarm').name}{new}"
 
 
 def _array(names: list[str]) -> pa.Array:
