@@ -104,7 +104,8 @@ def test_every_public_constructor_and_function_has_its_bad_inputs() -> None:
         # as RecedingHorizon and exact_evaluation; made by simulate_meta
         "KnowledgeGradient", "exact_rewards", "Setting", "Interrupted",
         # a record of what a family has; what asks it names its parts
-        "Family", "Later", "family_of", "ArgumentError", "ArgumentTypeError", "MissingCapability",
+        "Family", "LazyImport", "family_of",
+        "ArgumentError", "ArgumentTypeError", "MissingCapability",
     }  # fmt: skip
     packages = (pw.advise, pw.core, pw.families, pw.meta, pw.policies, pw.sensitivity)
     folders = {each for each in pw.__all__ if isinstance(getattr(pw, each), ModuleType)}

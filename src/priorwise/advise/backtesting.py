@@ -14,7 +14,8 @@ from priorwise.advise.replaying import recorded_in, replayed
 from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError, option, shown
 from priorwise.core.progress import Interrupted, progress_of
-from priorwise.core.protocols import MeanBelief, Seen, for_arms, monte_carlo_n
+from priorwise.core.protocols import MeanBelief, for_arms, monte_carlo_n
+from priorwise.core.seen import Seen
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.registry import family_for, has_part
 from priorwise.logs.features import WITHOUT

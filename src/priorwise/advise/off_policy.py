@@ -20,7 +20,8 @@ from priorwise.advise.backtest_result import Weighted
 from priorwise.advise.replay import Player, Recorded
 from priorwise.core.errors import ArgumentError
 from priorwise.core.estimates import mean_estimate
-from priorwise.core.protocols import MeanBelief, MemoryPolicy, ScoredPolicy, Seen
+from priorwise.core.protocols import MeanBelief, MemoryPolicy, ScoredPolicy
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream, Streams, WorldStreams
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.logs.reducing import Arms, Log

@@ -3,6 +3,7 @@ resampled tasks.
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.protocols import for_arms
+from priorwise.core.types import IntArray
 from priorwise.families.registry import family_for, has_part
 from priorwise.fitting.fits import PriorFit
 
@@ -61,6 +63,10 @@ def fixed(prior: Any, arms: int | None) -> Any:
     return prior
 
 
+def _refit(estimator: Any, data: Any, fit: PriorFit, tasks: IntArray) -> Any:
+    return estimator.fit(data.take(tasks), start=fit).prior
+
+
 def plausible(
     fit: PriorFit, estimator: Any, draws: int, bootstrap: int | None, rng: np.random.Generator
 ) -> dict[str, tuple[int, Iterable[Any]]]:
@@ -71,8 +77,9 @@ def plausible(
     found: dict[str, tuple[int, Iterable[Any]]] = {}
     if fit.uncertainty is not None:
         found["law"] = draws, fit.draw(rng, draws)
-    data, possible = fit.statistics, estimator is not None and fit.statistics is not None
-    if bootstrap and not possible:
+    data = fit.statistics
+    tasks = data.tasks if estimator is not None and data is not None else 0  # to resample
+    if bootstrap and not tasks:
         lacks = "statistics, which files do not keep" if data is None else "estimator=..."
         raise ArgumentError(
             "bootstrap",
@@ -80,14 +87,12 @@ def plausible(
             cure="leave it out, or certify the fit of the log itself",
         )
     refits = max(draws // 2, LEAST) if bootstrap is None else bootstrap
-    if bootstrap is None and found and possible and _seconds(estimator, data.tasks) > MOST_SECONDS:
+    if bootstrap is None and found and tasks and _seconds(estimator, tasks) > MOST_SECONDS:
         refits = 0
-    if possible and refits:
-        rows = rng.integers(data.tasks, size=(refits, data.tasks))
-        found["bootstrap"] = (
-            refits,
-            (estimator.fit(data.take(each), start=fit).prior for each in rows),
-        )
+    if tasks and refits:
+        rows = rng.integers(tasks, size=(refits, tasks))
+        refit = partial(_refit, estimator, data, fit)
+        found["bootstrap"] = refits, map(refit, rows)
     if not found:
         raise ArgumentError(
             "fit",

@@ -17,7 +17,8 @@ from priorwise.advise.backtest_result import Line
 from priorwise.advise.replay import Player, Recorded
 from priorwise.core.estimates import Estimate
 from priorwise.core.progress import progress_of
-from priorwise.core.protocols import MeanBelief, Seen, for_arms
+from priorwise.core.protocols import MeanBelief, for_arms
+from priorwise.core.seen import Seen
 from priorwise.core.types import BoolArray
 from priorwise.fitting.runs import Run
 from priorwise.logs.fitting import LogFit

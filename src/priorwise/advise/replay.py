@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from priorwise.core.errors import ArgumentTypeError
-from priorwise.core.protocols import Seen
+from priorwise.core.seen import Seen
 from priorwise.core.sizes import check_memory
 from priorwise.core.streams import Purpose, Stream, Streams, WorldStreams
 from priorwise.core.tiles import LANES, FamilyTiles
@@ -161,9 +161,10 @@ class Recorded:
         start = int(first.min())
         deck = self.records.rewards[start : int((first + count).max())].copy()
         first = first - start
-        out = np.zeros((*self.pulls[at].shape, horizon))
+        tasks, arms = self.pulls[at].shape
+        out = np.zeros((tasks, arms, horizon))
         for k in range(horizon):
-            u = streams.at(Purpose.REWARD, k + 1).uniform(out.shape[1])[task, arm]
+            u = streams.at(Purpose.REWARD, k + 1).uniform(arms)[task, arm]
             dealt = np.where(k < count, k, 0)
             left = count - dealt
             drawn = first + dealt + np.minimum((u * left).astype(np.int64), left - 1)

@@ -40,12 +40,8 @@ class ArmsAre(StrEnum):
     new = "new"
 
 
-class RewardIs(StrEnum):
-    """What of a reward counts."""
-
-    reward = "reward"
-    converted = "converted"
-    value = "value"
+RewardIs = StrEnum("RewardIs", ["reward", "converted", "value"])
+"""What of a reward counts."""
 
 
 def _column(words: str) -> Any:

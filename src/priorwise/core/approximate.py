@@ -7,7 +7,7 @@ from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
 
-from priorwise.core.protocols import Seen
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray
 
@@ -19,9 +19,11 @@ class ApproximateBelief(Protocol):
     @property
     def rough_because(self) -> str:
         """What is wrong with a rough task, and what to do, as the end of a sentence."""
+        ...
 
     def rough(self, seen: Seen) -> BoolArray:
         """Whether what it says of each task is too rough to rely on, ``(task,)``."""
+        ...
 
 
 @runtime_checkable
@@ -60,3 +62,4 @@ class ComparableBelief(Protocol):
 
     def weighted_draws(self, rng: Stream, draws: int, seen: Seen) -> WeightedDraws:
         """Draw environments and weigh them by the exact posterior and by the approximation."""
+        ...

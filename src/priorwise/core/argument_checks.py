@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import sizes, validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError, MissingCapability
-from priorwise.core.protocols import Seen
-from priorwise.core.seen import RealActions
+from priorwise.core.seen import RealActions, Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 

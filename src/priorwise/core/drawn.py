@@ -15,10 +15,10 @@ from priorwise.core.protocols import (
     Belief,
     DrawnEnvironments,
     EnvironmentBelief,
-    Seen,
     WeighedPrior,
     offers,
 )
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 

@@ -87,8 +87,9 @@ def shown(value: object, *, quoted: bool = True, most: int = SHOWN) -> str:
         clipped = value if len(value) <= most else f"{value[: most - 20]}...{value[-12:]}"
         text = repr(clipped) if quoted else printable(" ".join(clipped.split()))
         return text + f" ({len(value):,} letters)" * (clipped is not value)
-    if isinstance(value, Real) and hasattr(value, "item"):  # a scalar of NumPy
-        value = value.item()
+    item: Callable[[], object] | None = getattr(value, "item", None)
+    if item is not None and isinstance(value, Real):  # a scalar of NumPy
+        value = item()
     if isinstance(value, float):
         return repr(float(f"{value:.8g}"))
     if isinstance(value, type):

@@ -4,7 +4,8 @@ of pulls these try.
 
 from typing import Final, Protocol, runtime_checkable
 
-from priorwise.core.protocols import MeanBelief, Seen
+from priorwise.core.protocols import MeanBelief
+from priorwise.core.seen import Seen
 from priorwise.core.types import FloatArray
 
 ALL_PULLS: Final = 32
@@ -21,6 +22,7 @@ class RepeatedLookaheadBelief(MeanBelief, Protocol):
         """E[max_a' E[value of a' given so many rewards of a]] for each action a, ``(task, arm)``;
         for problems in which every pull shows the same.
         """
+        ...
 
 
 def numbers_of_pulls(left: int) -> list[int]:

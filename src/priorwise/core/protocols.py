@@ -36,9 +36,11 @@ class Environment(Protocol):
 
     def start(self, rng: WorldStreams) -> Signal:
         """Signal before the first action."""
+        ...
 
     def step(self, seen: Seen, actions: IntArray, rng: WorldStreams) -> tuple[FloatArray, Signal]:
         """Rewards ``(task,)`` of the actions ``(task,)``, and the next signal."""
+        ...
 
 
 class Belief(Protocol):
@@ -48,11 +50,13 @@ class Belief(Protocol):
         """Value of each action now in ``draws`` environments of the posterior: ``(task, draw,
         arm)``.
         """
+        ...
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on what an action earned; ``seen`` is from before the action, ``after`` the
         next signal.
         """
+        ...
 
 
 class Prior(Protocol):
@@ -61,12 +65,15 @@ class Prior(Protocol):
     @property
     def arms(self) -> int:
         """Number of actions."""
+        ...
 
     def sample(self, rng: Stream, tasks: int) -> Environment:
         """Environments drawn from the prior, one per task."""
+        ...
 
     def belief(self, tasks: int) -> Belief:
         """Start the posterior of ``tasks`` tasks before any observation."""
+        ...
 
 
 class Policy(Protocol):
@@ -74,6 +81,7 @@ class Policy(Protocol):
 
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """Choose an action for each task: ``(task,)``."""
+        ...
 
     def monte_carlo_n(self, arms: int) -> int | None:
         """Monte-Carlo constant with so many arms, or None where none is proved.
@@ -81,6 +89,7 @@ class Policy(Protocol):
         Given any two posteriors, the laws of the action differ by at most n times the total
         variation between them. It is 0 for a policy that does not look at the posterior.
         """
+        ...
 
 
 @runtime_checkable
@@ -95,9 +104,11 @@ class MemoryPolicy(Protocol):
 
     def begin(self, tasks: int) -> Any:
         """Memory of each task before its first pull."""
+        ...
 
     def decide(self, belief: Any, seen: Seen, rng: Stream, memory: Any) -> tuple[IntArray, Any]:
         """Choose an action for each task, ``(task,)``, and say what to remember."""
+        ...
 
 
 def monte_carlo_n(policy: Any, arms: int) -> int | None:
@@ -119,9 +130,11 @@ class ScoredPolicy(Protocol):
 
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """Choose an action for each task: ``(task,)``."""
+        ...
 
     def scores(self, belief: Any, seen: Seen) -> FloatArray:
         """Score of each action, ``(task, arm)``; -inf for those that are not available."""
+        ...
 
 
 @runtime_checkable
@@ -131,13 +144,16 @@ class StagedPolicy(Protocol):
     @property
     def rounds(self) -> int:
         """How many rounds come before."""
+        ...
 
     @property
     def then(self) -> Any:
         """Return the policy of the rounds after."""
+        ...
 
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """Choose an action for each task: ``(task,)``."""
+        ...
 
 
 # What some environments and beliefs offer beyond their role. A policy that needs it says so in
@@ -150,6 +166,7 @@ class ValuedEnvironment(Protocol):
 
     def values(self, signal: Signal) -> FloatArray:
         """Expected reward of each action, ``(task, arm)``."""
+        ...
 
 
 @runtime_checkable
@@ -158,6 +175,7 @@ class PlannedEnvironment(Protocol):
 
     def planned(self, seen: Seen) -> FloatArray:
         """Reward of each action and of the best ones after it, ``(task, arm)``."""
+        ...
 
 
 @runtime_checkable
@@ -166,6 +184,7 @@ class NoisyEnvironment(ValuedEnvironment, Protocol):
 
     def reward_variances(self) -> FloatArray | None:
         """Variance of a reward of each arm, ``(task, arm)``; None where it is not known."""
+        ...
 
 
 @runtime_checkable
@@ -174,9 +193,11 @@ class RealValuedEnvironment(Protocol):
 
     def value_of(self, signal: Signal, actions: FloatArray) -> FloatArray:
         """Expected reward of these actions now, ``(task,)``."""
+        ...
 
     def best_value(self, signal: Signal) -> FloatArray:
         """Expected reward of the best action now, ``(task,)``."""
+        ...
 
 
 @runtime_checkable
@@ -185,6 +206,7 @@ class MaskingEnvironment(Protocol):
 
     def available(self, signal: Signal) -> BoolArray:
         """Which arms may be pulled, ``(task, arm)``; each task needs at least one."""
+        ...
 
 
 @runtime_checkable
@@ -205,6 +227,7 @@ class LoggedEnvironment(Protocol):
 
     def log(self, signal: Signal, actions: IntArray) -> FloatArray:
         """Numbers to log, ``(task, entry)``: the features of the chosen action, a state."""
+        ...
 
 
 @runtime_checkable
@@ -217,9 +240,11 @@ class SeparableBelief(Belief, Protocol):
 
     def take(self, index: ArrayLike | slice) -> Self:
         """Return the tasks at some places, in that order: integers, or True for those wanted."""
+        ...
 
     def join(self, *others: Self) -> Self:
         """Return these tasks, then those of the others; what all tasks share has to be equal."""
+        ...
 
 
 @runtime_checkable
@@ -228,6 +253,7 @@ class MeanBelief(Protocol):
 
     def mean(self, seen: Seen) -> FloatArray:
         """Posterior mean of each action's value, ``(task, arm)``."""
+        ...
 
 
 @runtime_checkable
@@ -242,6 +268,7 @@ class SizedMeanBelief(MeanBelief, Protocol):
         """Sum of the absolute numbers that each posterior mean is a sum of, ``(task, arm)``, or
         ``(1, arm)`` for all tasks.
         """
+        ...
 
 
 @runtime_checkable
@@ -254,6 +281,7 @@ class SizedDrawsBelief(Protocol):
         """Return ``sample_mean``, and the mean of the absolute values of the same draws, ``(task,
         arm)`` both.
         """
+        ...
 
 
 @runtime_checkable
@@ -264,6 +292,7 @@ class QuantileBelief(Protocol):
         """Posterior quantile of each action's value, ``(task, arm)``, at one level or one for each
         task ``(task,)``.
         """
+        ...
 
 
 @runtime_checkable
@@ -274,6 +303,7 @@ class RangeBelief(MeanBelief, Protocol):
         """Posterior means of the largest and of the smallest value of an available action,
         ``(task,)`` each, of the exact posterior; None if they have to be drawn.
         """
+        ...
 
 
 @runtime_checkable
@@ -287,9 +317,11 @@ class SizeBiasedPrior(Protocol):
 
     def sample_size_biased(self, rng: Stream, tasks: int) -> Environment:
         """Environments with density proportional to ``G`` times that of the prior."""
+        ...
 
     def size_ratio(self, belief: Any) -> FloatArray:
         """``E[G given the history] / E[G]`` for a belief of this prior, ``(task,)``."""
+        ...
 
 
 @runtime_checkable
@@ -302,6 +334,7 @@ class RewardRangeBelief(Belief, Protocol):
         """Posterior means of the largest and of the smallest expected reward of any state and
         action, and of that of ``actions`` now, ``(task,)`` each: exact, or over so many draws.
         """
+        ...
 
 
 @runtime_checkable
@@ -310,6 +343,7 @@ class ShownBelief(Belief, Protocol):
 
     def given(self, seen: Seen) -> Self:
         """Condition on what is shown now."""
+        ...
 
 
 @runtime_checkable
@@ -320,6 +354,7 @@ class PredictiveBelief(Protocol):
         """Log density of ``rewards`` ``(task,)`` for ``actions`` ``(task,)``, with its constant,
         ``(task,)``.
         """
+        ...
 
 
 @dataclass(frozen=True)
@@ -339,11 +374,13 @@ class ImaginingBelief(Belief, Protocol):
 
     def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
         """Draw an environment, its reward for ``actions`` ``(task,)``, and condition on it."""
+        ...
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean over ``draws`` posterior draws of each action's value, ``(task, arm)``; any way that
         has this law.
         """
+        ...
 
 
 class DrawnEnvironments(Protocol):
@@ -351,6 +388,7 @@ class DrawnEnvironments(Protocol):
 
     def values(self, seen: Seen) -> FloatArray:
         """Value of each action now in each of them, ``(task, draw, arm)``."""
+        ...
 
 
 @runtime_checkable
@@ -359,6 +397,7 @@ class EnvironmentBelief(Belief, Protocol):
 
     def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnEnvironments:
         """Return environments of the posterior; their values now are what ``sample`` returns."""
+        ...
 
 
 class WeighedPrior(Protocol):
@@ -366,6 +405,7 @@ class WeighedPrior(Protocol):
 
     def values(self, weights: FloatArray, seen: Seen) -> FloatArray:
         """Value of each arm, ``(task, draw, arm)``, given weights ``(task, draw, dim)``."""
+        ...
 
 
 class ControlledEnvironments(Protocol):
@@ -373,6 +413,7 @@ class ControlledEnvironments(Protocol):
 
     def best_actions(self, seen: Seen) -> FloatArray:
         """Best action now in each of them, ``(task, draw)`` or ``(task, draw, size)``."""
+        ...
 
 
 @runtime_checkable
@@ -381,6 +422,7 @@ class MeanEnvironmentBelief(Belief, Protocol):
 
     def mean_environment(self, seen: Seen) -> ControlledEnvironments:
         """Return it for each task, as if it were one draw."""
+        ...
 
 
 @runtime_checkable
@@ -389,6 +431,7 @@ class LookaheadBelief(MeanBelief, Protocol):
 
     def best_after(self, seen: Seen) -> FloatArray:
         """E[max_a' E[value of a' given the reward of a]] for each action a, ``(task, arm)``."""
+        ...
 
 
 @runtime_checkable
@@ -397,6 +440,7 @@ class CollapsingBelief(MeanBelief, Protocol):
 
     def certain(self) -> BoolArray:
         """Whether the posterior of each task is a single environment, ``(task,)``."""
+        ...
 
 
 @runtime_checkable
@@ -406,6 +450,7 @@ class ResettingBelief(Protocol):
     @property
     def resets(self) -> IntArray:
         """How often each task did so, ``(task,)``."""
+        ...
 
 
 def for_arms(prior: Any, arms: int) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, final
 
 import numpy as np
 
-from priorwise.core.protocols import Seen, Signal
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
 
@@ -29,6 +29,7 @@ class RewardLaw(Protocol):
         """Rewards ``(task,)`` for the means ``(task,)`` of the chosen actions ``(task,)``; one
         number of noise a step.
         """
+        ...
 
 
 @final

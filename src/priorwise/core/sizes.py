@@ -8,6 +8,7 @@ many theirs take; at most :data:`MOST_DRAWS` are run by one call. Both limits ca
 """
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -76,8 +77,8 @@ def draws_per_pull(policy: Any, arms: int) -> int:
     """Posterior draws that a policy takes for one pull: its ``draws_per_pull(arms)``, or 1 if it
     does not say.
     """
-    known = getattr(policy, "draws_per_pull", None)
-    return int(known(arms)) if callable(known) else 1
+    draws: Callable[[int], int] | None = getattr(policy, "draws_per_pull", None)
+    return int(draws(arms)) if callable(draws) else 1
 
 
 def drawn_at_once(policy: Any) -> int:

@@ -23,6 +23,7 @@ class Tile(Protocol):
     @property
     def address(self) -> int:
         """Where the loop finds it."""
+        ...
 
 
 class Layout(IntEnum):
@@ -156,6 +157,7 @@ class CompiledPrior(Protocol):
         """Return tile functions for so many pulls, with what those named in ``uses`` need; None if
         this prior has none.
         """
+        ...
 
 
 @runtime_checkable
@@ -165,6 +167,8 @@ class CompiledPolicy(Protocol):
     @property
     def uses(self) -> frozenset[str]:
         """Which of a belief's tile functions it calls: names of :class:`FamilyTiles`."""
+        ...
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
         """Return the tile function for beliefs of a family, or None if this policy has none."""
+        ...

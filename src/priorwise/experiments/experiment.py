@@ -58,28 +58,36 @@ class Experiment(Protocol):
     @property
     def name(self) -> str:
         """Short name, such as ``gaussian``; also that of its directory."""
+        ...
 
     @property
     def title(self) -> str:
         """One line for people."""
+        ...
 
     def constants(self) -> Mapping[str, Any]:
         """All that results depend on besides the seed: numbers, strings and lists of them."""
+        ...
 
     def blocks(self, replicates: int) -> Sequence[Block]:
         """Split the work; the sum of what they return must not depend on the split."""
+        ...
 
     def run(self, block: Block, seed: int) -> Arrays:
         """Do a block of work."""
+        ...
 
     def tables(self, done: Sequence[tuple[Block, Arrays]]) -> dict[str, Table]:
         """Put the blocks, in order, into tidy tables."""
+        ...
 
     def figures(self, tables: Tables) -> dict[str, Files]:
         """Draw from the tables alone."""
+        ...
 
     def claims(self, tables: Tables) -> list[Claim]:
         """Judge from the tables alone."""
+        ...
 
 
 WARM_UP: Final = Block("warm-up", 0, 0)

@@ -43,6 +43,7 @@ class PrefixEstimator(Protocol):
 
     def fit_prefixes(self, data: Run, sizes: Sequence[int]) -> list[PriorFit]:
         """Fit the first ``size`` tasks for each size."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -81,11 +81,14 @@ def _paper(
     problem: str, name: str, policy: Policy, how: str, estimator: Estimator, sizes: Sequence[int]
 ) -> dict[str, MetaLearner]:
     """The paper's learners: the oracle, the wrong prior, and T0 of several sizes."""
-    wrong = FixedPrior(policy, _WRONG[problem])
-    return {f"Oracle{name}": FixedPrior(policy), f"Mis{name}": wrong} | {
-        f"Meta{name}{how} {size}": ExploreThenCommit(size, estimator, policy=policy)
-        for size in sizes
+    learners: dict[str, MetaLearner] = {
+        f"Oracle{name}": FixedPrior(policy),
+        f"Mis{name}": FixedPrior(policy, _WRONG[problem]),
     }
+    for size in sizes:
+        committed = ExploreThenCommit(size, estimator, policy=policy)
+        learners[f"Meta{name}{how} {size}"] = committed
+    return learners
 
 
 SWEEPS: Final[dict[str, Sweep]] = {

@@ -72,21 +72,21 @@ class Part(Generic[T]):
         self.name = name
 
     @overload
-    def __get__(self, family: None, owner: type) -> None: ...
+    def __get__(self, family: None, owner: type) -> Self: ...
     @overload
     def __get__(self, family: Family[Any], owner: type) -> T: ...
-    def __get__(self, family: Family[Any] | None, owner: type) -> T | None:
+    def __get__(self, family: Family[Any] | None, owner: type) -> Self | T:
         if family is None:
-            return None  # the default of the field
+            return self  # the default of the field: no part
         value = vars(family)[self.name]
         if value is None:
             raise family.lacks(self.name, self.description)
         return value.load() if isinstance(value, LazyImport) else value
 
-    def __set__(self, family: Family[Any], value: T | LazyImport | None) -> None:
+    def __set__(self, family: Family[Any], value: T | LazyImport | Self | None) -> None:
         if self.name in vars(family):
             raise AttributeError(f"{self.name} of a family cannot change")
-        vars(family)[self.name] = value
+        vars(family)[self.name] = None if value is self else value
 
 
 @final

@@ -26,14 +26,17 @@ class Run(Protocol):
     @property
     def by_step(self) -> StepCurves:
         """Means at each pull."""
+        ...
 
     @property
     def horizon(self) -> int:
         """Pulls of a task."""
+        ...
 
     @property
     def std_error(self) -> float:
         """Of the mean total reward."""
+        ...
 
 
 @dataclass(frozen=True)

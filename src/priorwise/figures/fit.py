@@ -8,7 +8,8 @@ from typing import Any, Final, Protocol, runtime_checkable
 import numpy as np
 
 from priorwise.core.frames import Table
-from priorwise.core.protocols import MeanBelief, Prior, QuantileBelief, Seen
+from priorwise.core.protocols import MeanBelief, Prior, QuantileBelief
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import FloatArray
 from priorwise.figures.heat_maps import heat
@@ -40,6 +41,7 @@ class ManySizedPrior(Protocol):
 
     def for_arms(self, arms: int) -> Prior:
         """Return the prior of a task with this many arms."""
+        ...
 
 
 @runtime_checkable
@@ -49,6 +51,7 @@ class CoefficientPrior(Protocol):
     @property
     def coefficients(self) -> Prior:
         """Law of the coefficients, as if they were arms."""
+        ...
 
 
 def fit_figure(prior: Any, plausible: Sequence[Any], title: str, lines: float = 7.2) -> Picture:

@@ -177,9 +177,9 @@ def heat(
     colours = mpl.colormaps[palette](scale(values))
     light = colours[..., :3] ** 2.2 @ [0.2126, 0.7152, 0.0722] > EVEN
     for (row, column), pale in np.ndenumerate(light):
-        if texts[row][column]:
+        if text := str(texts[row][column]):
             look: Any = {"ha": "center", "va": "center", "color": style.INK if pale else "white"}
-            axes.text(column + 0.5, row + 0.5, texts[row][column], fontsize=7, **look)
+            axes.text(column + 0.5, row + 0.5, text, fontsize=7, **look)
     return cells
 
 

@@ -39,7 +39,7 @@ def standing_figure(
             beside = axes.get_yaxis_transform()
             look: Any = {"ha": "left", "va": "center", "fontsize": 8, "xycoords": beside}
             write(axes, told, (1.0, row), (6, 0), **look)
-        name_rows(axes, [short_label(arms[arm]) for arm in order], range(len(arms)))
+        name_rows(axes, [short_label(arms[int(arm)]) for arm in order], range(len(arms)))
         axes.set_ylim(len(arms) - 0.5, -0.5)
         axes.set(xlabel="mean reward of a pull, with 95 % intervals")
     return page.picture

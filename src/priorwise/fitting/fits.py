@@ -31,6 +31,7 @@ class ReadablePrior(Protocol):
 
     def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
         """Sentences, given the standard errors by parameter."""
+        ...
 
 
 class Uncertainty(Serializable, ABC):
@@ -41,6 +42,7 @@ class Uncertainty(Serializable, ABC):
     @abstractmethod
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """Return ``n`` plausible priors around the fitted one."""
+        ...
 
 
 @final
@@ -319,3 +321,4 @@ class Estimator(Protocol):
         """Fit a kept run or statistics; ``start`` is a fit or prior to begin from, which closed
         forms ignore.
         """
+        ...

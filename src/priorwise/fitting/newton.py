@@ -21,17 +21,21 @@ class Place(Protocol):
     @property
     def x(self) -> FloatArray:
         """Coordinates."""
+        ...
 
     @property
     def value(self) -> float:
         """Value; minus infinity or NaN outside the domain."""
+        ...
 
     @property
     def gradient(self) -> FloatArray:
         """Gradient."""
+        ...
 
     def information(self) -> FloatArray:
         """Minus the matrix of second derivatives."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

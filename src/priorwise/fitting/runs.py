@@ -62,7 +62,7 @@ class Run(Tabular):
         where tasks show signals by the prior's ``belief_given`` from their statistics.
         """
         from priorwise.core import argument_checks
-        from priorwise.core.protocols import Seen
+        from priorwise.core.seen import Seen
 
         argument_checks.prior("believed", believed)
         played = self.kept

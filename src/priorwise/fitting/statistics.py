@@ -132,7 +132,9 @@ class PerTask(Serializable):
 
     def __radd__(self, other: Any) -> Self:
         """Let ``sum`` join many, which starts from 0."""
-        return self if type(other) is int and other == 0 else NotImplemented
+        if type(other) is not int or other != 0:
+            return NotImplemented
+        return self
 
     def merged(self, other: Self) -> Self:
         """Add what was seen of the same tasks, which stand in the same order in both."""

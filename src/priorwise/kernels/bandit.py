@@ -39,7 +39,8 @@ def bandit_tiles(p: FloatArray, n: IntArray, *modules: ModuleType, **others: Any
     """
     arms = int(n[ARMS])
     sizes = {"arms": arms, "environment_rows": arms, "signal_rows": 0, "resets_row": -1}
-    return FamilyTiles(p=p, n=n, **sizes | _defined(*modules) | others)
+    parts: dict[str, Any] = sizes | _defined(*modules) | others
+    return FamilyTiles(p=p, n=n, **parts)
 
 
 @cache

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Final
 import numba
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from priorwise.core import tiles
 from priorwise.core.progress import compiling, ready
+from priorwise.kernels.simd import intrinsic
 
 LANES: Final = tiles.LANES
 
@@ -113,7 +113,8 @@ def inline(function: Any) -> Any:
     """Compile a helper that other kernels call; it is compiled into each of them, allocates nothing
     and counts no references. Python must not call it.
     """
-    return numba.njit(forceinline=True, _nrt=False, **FLAGS, **WITHOUT_WRAPPERS)(function)
+    flags: dict[str, Any] = {"forceinline": True, "_nrt": False, **FLAGS, **WITHOUT_WRAPPERS}
+    return numba.njit(**flags)(function)
 
 
 class LazyEntry:
@@ -132,7 +133,7 @@ class LazyEntry:
     def _compiled(self) -> Any:
         with _COMPILING:
             if self._dispatcher is None:
-                flags = FLAGS | self.flags
+                flags: dict[str, Any] = FLAGS | self.flags
                 dispatcher = _cached(numba.njit(nogil=True, **flags)(self._function))
                 dispatcher.compile(self._signature)
                 dispatcher.disable_compile()

@@ -4,9 +4,8 @@ from typing import Final
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from priorwise.kernels.simd import WIDTH, address_of, bits_type, operation, spread
+from priorwise.kernels.simd import WIDTH, address_of, bits_type, intrinsic, operation, spread
 
 FIELDS: Final = ir.VectorType(ir.IntType(16), 4 * WIDTH)
 FOUR: Final = types.UniTuple(bits_type, 4)

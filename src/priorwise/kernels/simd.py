@@ -11,15 +11,23 @@ and vectors alike. LLVM maps it to whatever the machine has.
 
 import inspect
 import operator
+from collections.abc import Callable
 from functools import reduce
-from typing import Final
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, cast
 
 from llvmlite import ir
-from numba import types
+from numba import extending, types
 from numba.core import cgutils
-from numba.extending import intrinsic, models, overload, register_model
+from numba.extending import models, overload, register_model
 
 WIDTH: Final = 8
+
+_P = ParamSpec("_P")  # parameters of a call
+
+
+def intrinsic(define: Callable[Concatenate[Any, _P], Any]) -> Callable[_P, Any]:
+    """Make Numba's intrinsic. A call passes all parameters but the first, the typing context."""
+    return cast(Callable[_P, Any], extending.intrinsic(define))
 
 
 class VectorType(types.Type):
@@ -73,14 +81,20 @@ def spread(builder, value, vector):
     return builder.shuffle_vector(one, anything, zeros)
 
 
-def operation(result, *arguments):
+class _Decorator(Protocol):
+    def __call__(self, build: Callable[Concatenate[Any, _P], Any]) -> Callable[_P, Any]: ...
+
+
+def operation(result: types.Type, *arguments: types.Type) -> _Decorator:
     """Make an intrinsic of fixed types from the function that builds its instructions."""
 
-    def decorate(build):
-        def generate(context, builder, signature, args):
-            return build(builder, *args)
+    def decorate(build: Callable[Concatenate[Any, _P], Any]) -> Callable[_P, Any]:
+        untyped: Any = build
 
-        def define(typingctx, *given):
+        def generate(context, builder, signature, args):
+            return untyped(builder, *args)
+
+        def define(typingctx: Any, /, *given: _P.args, **none: _P.kwargs) -> Any:
             return result(*arguments), generate
 
         names = ("typingctx", *list(inspect.signature(build).parameters)[1:])

@@ -7,9 +7,8 @@ and does not keep its memory: that is what ``keep`` is for, after the last use.
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from priorwise.kernels.simd import WIDTH, data_of
+from priorwise.kernels.simd import WIDTH, data_of, intrinsic
 
 
 def _taking(dtype):

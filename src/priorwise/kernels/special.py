@@ -7,9 +7,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from priorwise.core.tiles import LANES
+from priorwise.kernels.simd import intrinsic
 
 MOST_KEPT: Final = 1 << 15
 FOUR: Final = np.uint64(4)

@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 from priorwise.core.errors import option
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.hashing import mix
-from priorwise.core.protocols import Seen, for_arms
+from priorwise.core.protocols import for_arms
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.logs.recent import Recent, recent_of

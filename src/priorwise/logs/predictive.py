@@ -16,7 +16,8 @@ import numpy as np
 from priorwise.core import validation
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.hashing import mix
-from priorwise.core.protocols import Seen, for_arms
+from priorwise.core.protocols import for_arms
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.figures.predictive import predictive_figure

@@ -133,7 +133,7 @@ def styles_of(
     signs: dict[str, Decimal | None] = {
         role: decimal or _sign(facts[role], whole=role == "pulls") for role in texts
     }
-    usual = {sign for sign in signs.values() if sign is not None}
+    usual: set[Decimal] = {sign for sign in signs.values() if sign is not None}
     styles = {}
     for role, name in texts.items():
         fact, sign = facts[role], signs[role]

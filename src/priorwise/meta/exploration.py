@@ -38,6 +38,7 @@ class Exploration(Protocol):
         ``seed`` is for what is drawn at random about the plan; a learner passes another one in each
         replicate.
         """
+        ...
 
 
 def segments(exploration: Policy | Exploration, episodes: int, *, seed: int) -> Sequence[Segment]:

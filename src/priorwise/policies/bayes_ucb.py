@@ -5,7 +5,8 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from priorwise.core.protocols import QuantileBelief, Seen
+from priorwise.core.protocols import QuantileBelief
+from priorwise.core.seen import Seen
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray
 from priorwise.policies.shared import Scored, levelled, plain_tiles

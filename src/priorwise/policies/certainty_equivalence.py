@@ -6,7 +6,8 @@ from typing import ClassVar, final
 import numpy as np
 
 from priorwise.core import argument_checks
-from priorwise.core.protocols import MeanEnvironmentBelief, Seen
+from priorwise.core.protocols import MeanEnvironmentBelief
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.theory.action_laws import RealActionLaw

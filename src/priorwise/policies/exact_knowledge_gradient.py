@@ -11,7 +11,8 @@ from priorwise.core.choosing import level, ties
 from priorwise.core.errors import ArgumentError
 from priorwise.core.lookahead import RepeatedLookaheadBelief, numbers_of_pulls
 from priorwise.core.parameters import Checked, Choice
-from priorwise.core.protocols import LookaheadBelief, Seen
+from priorwise.core.protocols import LookaheadBelief
+from priorwise.core.seen import Seen
 from priorwise.core.separable import by_step
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from priorwise.core.protocols import MeanBelief, Seen
+from priorwise.core.protocols import MeanBelief
+from priorwise.core.seen import Seen
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray
 from priorwise.policies.shared import Scored, levelled, plain_tiles

@@ -17,7 +17,8 @@ import numpy as np
 from priorwise.core import validation
 from priorwise.core.choosing import level
 from priorwise.core.errors import ArgumentError
-from priorwise.core.protocols import ScoredPolicy, Seen, offers
+from priorwise.core.protocols import ScoredPolicy, offers
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.theory import enumeration

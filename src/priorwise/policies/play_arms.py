@@ -9,7 +9,8 @@ from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import pick
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.parameters import Checked
-from priorwise.core.protocols import Policy, Seen
+from priorwise.core.protocols import Policy
+from priorwise.core.seen import Seen
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles

@@ -16,7 +16,8 @@ from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import level, pick
 from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Checked
-from priorwise.core.protocols import Belief, Seen, offers
+from priorwise.core.protocols import Belief, offers
+from priorwise.core.seen import Seen
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles

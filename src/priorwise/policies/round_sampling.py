@@ -18,7 +18,8 @@ from attrs import field, frozen
 from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Checked, Count
-from priorwise.core.protocols import EnvironmentBelief, Seen
+from priorwise.core.protocols import EnvironmentBelief
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.policies.posterior_sampling import NamedRule, PosteriorSampling, Rule, check_rule
 from priorwise.policies.shared import draws_of

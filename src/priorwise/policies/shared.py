@@ -10,7 +10,8 @@ from priorwise.core import argument_checks, sizes, validation
 from priorwise.core.choosing import level, pick
 from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Number
-from priorwise.core.protocols import Seen, SizedMeanBelief, monte_carlo_n, offers
+from priorwise.core.protocols import SizedMeanBelief, monte_carlo_n, offers
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import CompiledPolicy, FamilyTiles, PolicyTiles, Tile
 from priorwise.core.types import FloatArray, IntArray

@@ -7,7 +7,8 @@ from attrs import field, frozen
 
 from priorwise.core.choosing import pick
 from priorwise.core.parameters import Checked
-from priorwise.core.protocols import Seen, offers
+from priorwise.core.protocols import offers
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import sampling_law

@@ -9,7 +9,8 @@ from attrs import field, frozen
 from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import pick
 from priorwise.core.parameters import Checked, Number
-from priorwise.core.protocols import Belief, Seen, SeparableBelief, offers
+from priorwise.core.protocols import Belief, SeparableBelief, offers
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray

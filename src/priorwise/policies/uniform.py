@@ -7,7 +7,8 @@ import numpy as np
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import pick
-from priorwise.core.protocols import Belief, Seen
+from priorwise.core.protocols import Belief
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import IntArray

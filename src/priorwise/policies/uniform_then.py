@@ -6,7 +6,8 @@ from attrs import field, frozen
 
 from priorwise.core import argument_checks
 from priorwise.core.parameters import Checked, Count
-from priorwise.core.protocols import Policy, Seen
+from priorwise.core.protocols import Policy
+from priorwise.core.seen import Seen
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles

@@ -8,7 +8,7 @@ from p: so the propensity that is logged is that of the draw, whatever the error
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -54,12 +54,15 @@ class LivePrior(Prior, Protocol):
 
     def belief_given(self, statistics: PerTask) -> Belief:
         """Return what the statistics of tasks leave to believe."""
+        ...
 
     def replaced(self, **parameters: object) -> Self:
         """Return the prior with other parameters."""
+        ...
 
     def to_json(self) -> str:
         """Return the prior as JSON."""
+        ...
 
 
 @final
@@ -140,6 +143,7 @@ class One(Protocol):
         self, p: FloatArray, n: IntArray, state: State, key: int, step: int, mask: Mask
     ) -> int:
         """Return the arm."""
+        ...
 
 
 class Drawn(Protocol):
@@ -150,6 +154,7 @@ class Drawn(Protocol):
         promised: FloatArray, left: float, law: FloatArray,
     ) -> tuple[float, float]:  # fmt: skip
         """Write the law; return the arm and the error of the law."""
+        ...
 
 
 @final
@@ -230,7 +235,8 @@ class Chooser:
     def _sampled(self, key: int, step: int, belief: Belief, seen: Seen, until: Until) -> ActionLaw:
         """Return the law of a policy that does not know it, from many decisions at once."""
         world = self._stream(key, Purpose.WORLD, step)
-        if not hasattr(belief, "take"):
+        take: Callable[..., Belief] | None = getattr(belief, "take", None)
+        if take is None:
             return action_law(self.policy, belief, seen, world, draws=DRAWS)
         bits, size = world.bits(DRAWS)[0], _rows(belief, DRAWS)
         counts = np.zeros((1, seen.arms))
@@ -238,7 +244,7 @@ class Chooser:
             until.check()
             some = bits[start : start + size]
             same = np.zeros(len(some), dtype=np.int64)
-            arms = self.policy.act(belief.take(same), seen.take(same), Stream(some, step))
+            arms = self.policy.act(take(same), seen.take(same), Stream(some, step))
             counts += np.bincount(arms, minlength=seen.arms)
         near = (counts + 1.0) / (DRAWS + 2.0)
         return ActionLaw(counts / DRAWS, "sampling", np.sqrt(near * (1.0 - near) / DRAWS))

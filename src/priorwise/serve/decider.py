@@ -197,7 +197,7 @@ class Decider:
     def _fits_settings(self, prior: LivePrior) -> None:
         """Refuse a prior whose tasks could not be decided about with these settings."""
         if (missing := self.operations.missing) != "leave out":
-            fold_of(prior).check(missing, "missing")
+            fold_of(prior).check(float(missing), "missing")
         if (arms := arms_of(prior)) is not None:
             _check_promises(self.operations.shares, arms)
 

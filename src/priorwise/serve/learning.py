@@ -4,7 +4,7 @@ by somebody or by a rule; an alarm says when recent tasks contradict the one in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
@@ -312,7 +312,7 @@ def _same_family(prior: LivePrior) -> str:
     return f"{family_for(prior, 'alarm').name}{new}"
 
 
-def _array(names: list[str]) -> pa.Array:
+def _array(names: Sequence[str | None]) -> pa.Array:
     import pyarrow as pa
 
     return pa.array(names, pa.string())

@@ -102,7 +102,7 @@ def chosen_together(live: LiveDraws | None, tasks: list[Task]) -> list[int]:
     """Choose the next arm of each of several tasks with as many arms."""
     assert live is not None
     steps = np.array([task.steps + 1 for task in tasks])
-    states = np.concatenate([task.state for task in tasks]).reshape(len(tasks), -1)
+    states = np.concatenate([np.asarray(task.state) for task in tasks]).reshape(len(tasks), -1)
     keys = np.array([task.key for task in tasks], dtype=np.uint64)
     masks = np.ones((len(tasks), len(tasks[0].arms)), dtype=np.uint8)
     arms = np.empty(len(tasks), dtype=np.int64)

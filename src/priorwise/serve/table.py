@@ -69,7 +69,9 @@ class Declared(Generic[P, Q, A]):
     ) -> None:
         assert isinstance(request, type)
         self.request: type[Request] = request
-        self.scope, self.answer = scope, answer
+        self.scope: Scope = scope
+        self.answer = answer
+        self._make: Callable[..., Answer] | None = answer
         self.parameters: Callable[P, Q] = request
         self.method, self.path = address.split()
         self.raises = tuple(raises)
@@ -84,8 +86,8 @@ class Declared(Generic[P, Q, A]):
         """Return what the service answers."""
         if isinstance(value, Answer):
             return value
-        assert self.answer is not None
-        return self.answer(value if self._convert is None else self._convert[0](value))
+        assert self._make is not None
+        return self._make(value if self._convert is None else self._convert[0](value))
 
     def joined(self, values: list[A]) -> A:
         """Return what several requests returned as one: lists follow each other."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError
-from priorwise.core.protocols import Prior, Seen
+from priorwise.core.protocols import Prior
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.tiles import CompiledPolicy, CompiledPrior
 from priorwise.core.trajectories import Block
@@ -38,9 +39,16 @@ class FollowsFirstPulls(Protocol):
 
     def belief(self, tasks: int) -> Any:
         """Return a belief that refuses to be read."""
+        ...
 
     def given_first_pulls(self, actions: IntArray, rewards: FloatArray) -> Prior:
         """Return what the tasks believe, one first pull each, in order."""
+        ...
+
+
+def compiled_policy(policy: Any) -> CompiledPolicy | None:
+    """Return the policy if it provides tile functions."""
+    return policy if isinstance(policy, CompiledPolicy) else None
 
 
 def choose(
@@ -54,7 +62,7 @@ def choose(
         return _after_first_pulls(prior, believed, policy, horizon, masked=masked, engine=engine)
     if engine == "numpy":
         return Runner("numpy", partial(run_numpy, prior, believed, policy))
-    tiled = policy if isinstance(policy, CompiledPolicy) else None
+    tiled = compiled_policy(policy)
     uses = frozenset() if tiled is None else tiled.uses
     belief = believed.tiles(horizon, uses) if isinstance(believed, CompiledPrior) else None
     environment = belief

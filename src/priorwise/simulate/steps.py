@@ -42,7 +42,7 @@ class Step:
         the last one only who asks computes it.
         """
         belief: roles.Belief = self.belief
-        unseen = [self]
+        unseen: list[Step] = [self]
         while (earlier := unseen[-1].before) is not None:
             unseen.append(earlier)
         for each in reversed(unseen):

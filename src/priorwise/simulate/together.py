@@ -5,9 +5,9 @@ from typing import Any
 
 from priorwise.core.errors import ArgumentError
 from priorwise.core.protocols import Prior
-from priorwise.core.tiles import CompiledPolicy, CompiledPrior
+from priorwise.core.tiles import CompiledPrior
 from priorwise.core.types import FloatArray
-from priorwise.simulate.engine import Engine, choose
+from priorwise.simulate.engine import Engine, choose, compiled_policy
 
 
 def run_together(
@@ -36,18 +36,18 @@ def run_together(
     def block(begin: int) -> dict[str, int]:
         return {"seed": seed, "first": first + begin, "tasks": tasks - begin, "horizon": horizon}
 
-    tiled = isinstance(policy, CompiledPolicy) and isinstance(prior, CompiledPrior)
-    if len(believed) > 1 and engine in ("auto", "compiled") and tiled:
+    tiled, true = compiled_policy(policy), _compiled_prior(prior)
+    if len(believed) > 1 and engine in ("auto", "compiled") and tiled and true is not None:
         from priorwise.kernels.loop import run_alike, run_beliefs
 
-        environment = prior.tiles(horizon, frozenset())
+        environment = true.tiles(horizon, frozenset())
         compiled = [each for each in believed if isinstance(each, CompiledPrior)]
-        beliefs = [each.tiles(horizon, policy.uses) for each in compiled]
+        beliefs = [each.tiles(horizon, tiled.uses) for each in compiled]
         alike = [each for each in beliefs if each and beliefs[0] and run_alike(beliefs[0], each)]
         rule = None
         if environment and environment.first_rows is None and len(alike) == len(believed):
-            rule = policy.tiles(alike[0], horizon, False)
-        if rule:
+            rule = tiled.tiles(alike[0], horizon, False)
+        if environment and rule:
             begin = min(begins)
             later = [each - begin for each in begins]
             totals = run_beliefs(environment, alike, rule, begins=later, **block(begin))
@@ -57,3 +57,7 @@ def run_together(
         chosen = choose(prior, each, policy, horizon, masked=False, engine=engine)
         out.append(chosen.run(**block(begin), available=None, keep=False).totals)
     return out
+
+
+def _compiled_prior(prior: Any) -> CompiledPrior | None:
+    return prior if isinstance(prior, CompiledPrior) else None

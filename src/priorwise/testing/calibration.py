@@ -14,7 +14,8 @@ import numpy as np
 
 from priorwise.core import protocols
 from priorwise.core.errors import MissingCapability
-from priorwise.core.protocols import Belief, PlannedEnvironment, Prior, Seen, Signal
+from priorwise.core.protocols import Belief, PlannedEnvironment, Prior
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import Purpose, Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.testing.laws import bonferroni, randomised_ranks, uniform_p_value

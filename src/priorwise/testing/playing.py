@@ -7,7 +7,8 @@ from typing import Any, final
 
 import numpy as np
 
-from priorwise.core.protocols import Belief, Environment, Prior, Seen, Signal
+from priorwise.core.protocols import Belief, Environment, Prior
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.uniform import Uniform

@@ -9,7 +9,8 @@ import pytest
 
 from priorwise.core import protocols
 from priorwise.core.errors import ArgumentError
-from priorwise.core.protocols import Belief, MemoryPolicy, Policy, Prior, Seen, SeparableBelief
+from priorwise.core.protocols import Belief, MemoryPolicy, Policy, Prior, SeparableBelief
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.gaussian.prior import GaussianPrior

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, final
 import numpy as np
 import pytest
 
-from priorwise.core.protocols import Seen
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.policies.thompson import ThompsonSampling
 from priorwise.simulate.run import simulate

@@ -8,7 +8,8 @@ from typing import Any, Final, Literal, Protocol, final, runtime_checkable
 import numpy as np
 
 from priorwise.core.choosing import ties
-from priorwise.core.protocols import Belief, Seen
+from priorwise.core.protocols import Belief
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 
@@ -41,7 +42,7 @@ class ActionLaw:
     def join(self, *others: ActionLaw) -> ActionLaw:
         """Return these laws, then others; the least sure of them says where they come from."""
         laws = (self, *others)
-        source = max((law.source for law in laws), key=list(WORDS).index)
+        source: Source = max((law.source for law in laws), key=list(WORDS).index)
         error = [np.broadcast_to(law.error, law.probs.shape) for law in laws]
         return ActionLaw(np.concatenate([law.probs for law in laws]), source, np.concatenate(error))
 
@@ -58,6 +59,7 @@ class ArgmaxBelief(Belief, Protocol):
         """Law of the action with the largest value over ``draws`` draws, or with the largest mean
         over them; None where it has to be sampled.
         """
+        ...
 
 
 @runtime_checkable
@@ -66,6 +68,7 @@ class MixedBelief(Belief, Protocol):
 
     def mixed(self, seen: Seen) -> list[tuple[FloatArray, Any]]:
         """Return these beliefs, each with its posterior probability, ``(task,)``."""
+        ...
 
 
 @runtime_checkable
@@ -74,9 +77,11 @@ class ProbablePolicy(Protocol):
 
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """Choose an action for each task: ``(task,)``."""
+        ...
 
     def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
         """Law of the action given the belief; None where it has to be sampled."""
+        ...
 
 
 @final
@@ -116,6 +121,7 @@ class RealActionPolicy(Protocol):
 
     def real_action_law(self, belief: Any, seen: Seen) -> RealActionLaw | None:
         """Law of the action given the belief; None if it is not finite or not known."""
+        ...
 
 
 @runtime_checkable
@@ -124,6 +130,7 @@ class BestActionBelief(Belief, Protocol):
 
     def best_action_law(self, seen: Seen) -> RealActionLaw:
         """Best action now in each environment, with its posterior probability."""
+        ...
 
 
 def tied_law(values: FloatArray) -> FloatArray:

@@ -55,15 +55,18 @@ class TailCondition(Protocol):
     @property
     def name(self) -> str:
         """How the condition is asked for."""
+        ...
 
     @property
     def assumption(self) -> str:
         """The condition in words."""
+        ...
 
     def tail(self, p: float) -> float:
         """Bound the tail expectation of the diameter at every level p from 0 to 1; infinite where
         nothing is known.
         """
+        ...
 
 
 @runtime_checkable
@@ -74,6 +77,7 @@ class ConditionedPrior(Protocol):
 
     def tail_conditions(self) -> Sequence[TailCondition]:
         """Return the conditions that hold."""
+        ...
 
 
 @final
@@ -81,11 +85,15 @@ class ConditionedPrior(Protocol):
 class Bounded:
     """``diam(mu) <= diameter`` always."""
 
-    name: ClassVar[str] = "bounded"
     diameter: float
 
     def __post_init__(self) -> None:
         validation.not_negative("diameter", self.diameter)
+
+    @property
+    def name(self) -> str:
+        """How the condition is asked for."""
+        return "bounded"
 
     @property
     def assumption(self) -> str:

@@ -47,6 +47,7 @@ class DiameterLaw(Protocol):
 
     def tail(self, p: float) -> Tail:
         """Tail expectation at level p: 0 is the essential supremum, 1 and more the mean."""
+        ...
 
 
 @runtime_checkable
@@ -55,6 +56,7 @@ class ExcessLaw(DiameterLaw, Protocol):
 
     def excess(self, q: float, accuracy: float = 0.0) -> float:
         """``E(diam - q)_+`` for q from 0, exact to a share of itself or of ``accuracy``."""
+        ...
 
 
 @final
@@ -141,12 +143,15 @@ class Marginal(Protocol):
 
     def below(self, x: FloatArray) -> FloatArray:
         """``P(mu < x)``."""
+        ...
 
     def above(self, x: FloatArray) -> FloatArray:
         """``P(mu > x)``."""
+        ...
 
     def edges(self) -> list[float]:
         """Where to begin with panels; nothing lies beyond the first and the last."""
+        ...
 
 
 @final

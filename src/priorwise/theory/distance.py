@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
-from priorwise.core.protocols import Belief, Policy, Seen, ShownBelief, Signal
+from priorwise.core.protocols import Belief, ShownBelief
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 
@@ -34,6 +35,7 @@ class Pair(Protocol):
 
     def total_variation(self) -> float | None:
         """Exact value; None only in a :class:`SampledPair`, which is sampled then."""
+        ...
 
 
 @runtime_checkable
@@ -44,6 +46,7 @@ class SampledPair(Pair, Protocol):
 
     def log_ratios(self, rng: Stream) -> tuple[FloatArray, FloatArray]:
         """Return log q/p at a draw from p and at a draw from q, ``(task,)`` each."""
+        ...
 
 
 @runtime_checkable
@@ -54,6 +57,7 @@ class CoupledPair(Pair, Protocol):
         """Probabilities of the components of p and of q, and the pairs of them; None for two that
         cannot be compared.
         """
+        ...
 
 
 @runtime_checkable
@@ -65,15 +69,19 @@ class DivergentPair(SampledPair, Protocol):
 
     def parts(self) -> FloatArray:
         """Exact total variations of independent parts."""
+        ...
 
     def log_affinity(self) -> float:
         """Logarithm of the integral of sqrt(p q)."""
+        ...
 
     def kl(self) -> float:
         """KL(p || q)."""
+        ...
 
     def reverse_kl(self) -> float:
         """KL(q || p)."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +107,11 @@ class BothBeliefs:
 class FirstDecides:
     """Let the first of two beliefs decide."""
 
-    policy: Policy
+    policy: Any  # a policy of single beliefs
 
-    def act(self, pair: Any, seen: Seen, rng: Stream) -> IntArray:
-        """Choose an action for each task."""
-        return self.policy.act(pair.p, seen, rng)
+    def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
+        """Choose an action for each task; ``belief`` is a pair."""
+        return self.policy.act(belief.p, seen, rng)
 
     def monte_carlo_n(self, arms: int) -> int | None:
         """Return that of the policy."""
@@ -118,19 +126,23 @@ class PosteriorPair(Protocol):
     @property
     def p(self) -> Belief:
         """Belief that started from the first prior."""
+        ...
 
     @property
     def q(self) -> Belief:
         """Belief that started from the second prior."""
+        ...
 
     @property
     def exact(self) -> bool:
         """Whether ``total_variation`` is exact for each history, or only unbiased."""
+        ...
 
     def total_variation(self, rng: Stream) -> FloatArray:
         """Total variation between the posteriors of each task, ``(task,)``: exact, or an estimate
         without bias.
         """
+        ...
 
     def shared(self, rng: Stream, draws: int) -> FloatArray:
         """``min(1, q / p)`` at each environment that ``p.sample(rng, draws, seen)`` draws, ``(task,
@@ -138,6 +150,8 @@ class PosteriorPair(Protocol):
 
         A maximal coupling of two draws, given the one from p, lets q keep it with this probability.
         """
+        ...
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition both on what an action earned."""
+        ...

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple, Protocol, Self, runtime_checkable
 import numpy as np
 
 from priorwise.core.hashing import mix
-from priorwise.core.protocols import DrawnEnvironments, MeanBelief, Prior, Seen
+from priorwise.core.protocols import DrawnEnvironments, MeanBelief, Prior
+from priorwise.core.seen import Seen
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 
 MOST_OUTCOMES: Final = 20_000
@@ -50,9 +51,11 @@ class PlannableBelief(MeanBelief, Protocol):
         """For each action what it may show next, given the posterior; None where that is too
         much.
         """
+        ...
 
     def key(self) -> IntArray:
         """Integers that are equal for equal beliefs, ``(task, entry)``."""
+        ...
 
 
 @runtime_checkable
@@ -63,9 +66,11 @@ class EnumerableBelief(PlannableBelief, Protocol):
         """Value of each action in each possible environment, ``(point, arm)``; ``seen`` is of tasks
         that see the same.
         """
+        ...
 
     def probabilities(self) -> FloatArray:
         """Posterior probability of each of them, ``(task, point)``."""
+        ...
 
 
 @runtime_checkable
@@ -74,6 +79,7 @@ class PointsBelief(Protocol):
 
     def environments(self, points: IntArray, seen: Seen) -> DrawnEnvironments:
         """Return the possible environments of these numbers, ``(task, draw)``, as if drawn."""
+        ...
 
 
 @runtime_checkable
@@ -89,11 +95,13 @@ class HiddenStateBelief(EnumerableBelief, Protocol):
 
     def point_values(self, seen: Seen) -> FloatArray:
         """Value of each action now in each possible environment, ``(task, point, arm)``."""
+        ...
 
     def possible_outcomes(self, seen: Seen) -> Outcomes | None:
         """For each action what it may show next, in each possible environment given what was seen,
         ``(task, point)``; None where that is too much.
         """
+        ...
 
 
 @runtime_checkable
@@ -104,6 +112,7 @@ class EnumerableRewards(EnumerableBelief, Protocol):
         """Rewards that an action may show, with their probabilities in each possible environment,
         ``(point,)``; None where they are too many.
         """
+        ...
 
 
 @runtime_checkable
@@ -112,11 +121,13 @@ class LookingBelief(EnumerableBelief, Protocol):
 
     def rewards_now(self, seen: Seen) -> FloatArray:
         """Mean reward of each action now in each possible environment, ``(task, point, arm)``."""
+        ...
 
     def looks(self, seen: Seen, arm: int) -> list[Look]:
         """List what an action may show and what may be drawn after it, for tasks that see the same;
         where environments hide a state, for one task.
         """
+        ...
 
 
 @runtime_checkable
@@ -127,6 +138,7 @@ class StartingPrior(Prior, Protocol):
         """Signals that may be shown first, ``(signal,)``, and their probabilities; without signals
         None and ``[1.0]``.
         """
+        ...
 
 
 @runtime_checkable
@@ -138,25 +150,30 @@ class EnumerablePrior(StartingPrior, Protocol):
     @property
     def reward_law(self) -> Any:
         """How rewards scatter around their means."""
+        ...
 
     @property
     def candidates(self) -> FloatArray:
         """Numbers that tell the possible environments apart, ``(point, entry)``."""
+        ...
 
     def pooled(self, others: Sequence[Any], kept: BoolArray) -> Self:
         """Return a prior on the environments of this one and of others, of which those that are
         ``kept``, ``(point,)``.
         """
+        ...
 
     def extremes(self) -> tuple[FloatArray, FloatArray]:
         """Largest and smallest expected reward of a step in each possible environment, whatever
         the state and the action, ``(point,)`` each.
         """
+        ...
 
     def outcomes(self, signal: Any, step: int) -> Outcomes | None:
         """For each action what it may show next, in each possible environment, to tasks that see
         ``signal``; None where that is too much.
         """
+        ...
 
 
 def expected_outcomes(possible: Outcomes | None, weights: FloatArray) -> Outcomes | None:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from priorwise.core.errors import ArgumentError, ArgumentTypeError, MissingCapability
-from priorwise.core.protocols import OutspokenEnvironment, Signal
+from priorwise.core.protocols import OutspokenEnvironment
+from priorwise.core.seen import Signal
 from priorwise.core.streams import Purpose, Streams
 
 

@@ -32,21 +32,27 @@ class Standard(Protocol):
 
     def below(self, t: FloatArray) -> FloatArray:
         """``P(T < t)`` for ``(task, arm, node)``."""
+        ...
 
     def log_density(self, t: FloatArray) -> FloatArray:
         """Log density at ``(task, arm, node)``."""
+        ...
 
     def beyond(self, t: FloatArray) -> FloatArray:
         """``E[T; T > t]`` for ``(task, arm, node)``."""
+        ...
 
     def reach(self) -> FloatArray | float:
         """Where next to nothing is left, ``(task, arm)``."""
+        ...
 
     def width(self) -> FloatArray | float:
         """How wide the centre is, ``(task, arm)``, at most 1."""
+        ...
 
     def take(self, part: slice) -> Self:
         """Return the distributions of some tasks."""
+        ...
 
 
 @final

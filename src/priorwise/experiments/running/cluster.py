@@ -51,7 +51,12 @@ def dask_workers(jobs: int, scheduler: str | None) -> Iterator[Workers]:
         raise WorkersError(
             "Dask is not installed; pip install 'priorwise[dask]', or '.[dask]' in a checkout"
         ) from None
-    here = {"n_workers": jobs, "threads_per_worker": 1, "silence_logs": logging.ERROR}
+    here: dict[str, Any] = {
+        "n_workers": jobs,
+        "threads_per_worker": 1,
+        "silence_logs": logging.ERROR,
+    }
+    client: Any  # its answers may also be futures
     try:
         if scheduler:
             client = Client(scheduler, timeout=SECONDS_TO_CONNECT)

@@ -36,6 +36,7 @@ class Costed(Protocol):
 
     def cost(self, block: Block) -> float:
         """Time that a block takes, in units that are the same for all of them."""
+        ...
 
 
 @final

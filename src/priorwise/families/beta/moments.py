@@ -136,8 +136,8 @@ class BetaMoments:
         pulled = data.pulls > 0
         if data.tasks[pulled].sum() <= data.total and np.unique(data.pulls[pulled]).size <= 1:
             return ()
-        totals = np.bincount(data.arm, data.pulls * data.tasks, minlength=data.arms)
-        return uniformity_warnings(np.concatenate([totals, np.zeros(3)]), "BetaMarginalLikelihood")
+        totals = np.bincount(data.arm, data.pulls * data.tasks, minlength=data.arms).astype(float)
+        return uniformity_warnings(np.append(totals, np.zeros(3)), "BetaMarginalLikelihood")
 
 
 @final

@@ -148,8 +148,9 @@ class FeaturedPrior(Serializable):
         told.append("effects of features on the mean, with 95 % intervals:")
         references = {}
         for name, words in zip(self.features.names, self.features.words, strict=True):
-            for word in (words or ())[1:]:
-                references[f"{name}={word}"] = f"{name} = {word!r} instead of {(words or ())[0]!r}"
+            first, *others = words or ("",)
+            for word in others:
+                references[f"{name}={word}"] = f"{name} = {word!r} instead of {first!r}"
         for label, each in self.effects.items():
             errors = np.atleast_1d(np.asarray(std_errors.get(f"effects.{label}", np.nan)))
             spans = [

@@ -8,13 +8,8 @@ from numpy.polynomial.hermite_e import hermegauss
 
 from priorwise.core import argument_checks
 from priorwise.core.drawn import DrawnPoints
-from priorwise.core.protocols import (
-    ControlledEnvironments,
-    DrawnEnvironments,
-    Imagined,
-    Seen,
-    Signal,
-)
+from priorwise.core.protocols import ControlledEnvironments, DrawnEnvironments, Imagined
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray, IntArray

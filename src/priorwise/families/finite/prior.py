@@ -22,7 +22,6 @@ from priorwise.core.parameters import (
     optional_arrays,
     words,
 )
-from priorwise.core.protocols import Signal
 from priorwise.core.rewards import (
     BanditEnvironment,
     BernoulliRewards,
@@ -30,6 +29,7 @@ from priorwise.core.rewards import (
     NormalRewards,
     RewardLaw,
 )
+from priorwise.core.seen import Signal
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 
 from priorwise.core import argument_checks
-from priorwise.core.protocols import Imagined, Seen, Signal
+from priorwise.core.protocols import Imagined
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.finite.belief import Candidates

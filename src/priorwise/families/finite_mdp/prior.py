@@ -17,8 +17,8 @@ from attrs import field, frozen
 from priorwise.core import argument_checks, sizes
 from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Array, Choice, Count, Names, Probabilities, arrays, words
-from priorwise.core.protocols import Signal
 from priorwise.core.rewards import BernoulliRewards, NoiselessRewards, RewardLaw
+from priorwise.core.seen import Signal
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray, IntArray

@@ -16,7 +16,7 @@ import numpy as np
 
 from priorwise.core import argument_checks
 from priorwise.core.errors import ArgumentError
-from priorwise.core.protocols import Seen, Signal
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.finite.belief import log_probs

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 import numpy as np
 
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
-from priorwise.core.protocols import Seen, Signal
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import WorldStreams
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.tabular_mdp.environment import LastMove

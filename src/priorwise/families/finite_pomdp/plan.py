@@ -150,7 +150,8 @@ def _followed(
         actions, ties = first_best(values, sizes), tied(values, sizes)
         found: dict[tuple[int, ...], int] = {}
         then: list[FloatArray] = []
-        for belief, arm, equal in zip(beliefs, actions.tolist(), ties, strict=True):
+        for belief, chosen, equal in zip(beliefs, actions, ties, strict=True):
+            arm = int(chosen)
             chances, after = model.followed(belief[None], arm)
             branches = []
             for chance, learned, (reward, y) in zip(
@@ -163,7 +164,7 @@ def _followed(
                     place = found.setdefault(_key(learned), len(found)) + first + len(beliefs)
                     if len(found) > len(then):
                         then.append(learned)
-                branches.append(Branch(reward, sights[y], chance, place))
+                branches.append(Branch(reward, sights[int(y)], chance, place))
             as_good = tuple(arms[a] for a in np.flatnonzero(equal).tolist() if a != arm)
             now = float(belief @ model.rewards[:, arm])
             nodes.append(Node(step, belief, arms[arm], as_good, now, tuple(branches)))

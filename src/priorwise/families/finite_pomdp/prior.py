@@ -23,11 +23,10 @@ from priorwise.core.parameters import (
     Names,
     Probabilities,
     arrays,
-    optional_arrays,
     words,
 )
-from priorwise.core.protocols import Seen, Signal
 from priorwise.core.rewards import BernoulliRewards, NoiselessRewards, RewardLaw
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray, IntArray
@@ -108,9 +107,7 @@ class FinitePomdpPrior(Serializable):
     )
     probs: FloatArray = field(converter=arrays, validator=Probabilities())
     noise: Noise = field(default="none", validator=Choice(Noise))
-    start: FloatArray = field(
-        default=None, kw_only=True, converter=optional_arrays, validator=FirstStates()
-    )
+    start: FloatArray = field(default=None, kw_only=True, converter=arrays, validator=FirstStates())
     round_steps: int | None = field(default=None, kw_only=True, validator=Count())
     last_move: LastMove = field(default="hidden", kw_only=True, validator=Choice(LastMove))
     planner: Planner = field(default="auto", kw_only=True, validator=Choice(Planner))

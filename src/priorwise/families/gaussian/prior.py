@@ -9,8 +9,8 @@ from attrs import frozen
 
 from priorwise.core import argument_checks
 from priorwise.core.choosing import TIE_TOLERANCE
-from priorwise.core.protocols import Seen
 from priorwise.core.rewards import BanditEnvironment
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 from attrs import field, frozen
@@ -31,6 +31,7 @@ from priorwise.core.parameters import (
 )
 from priorwise.core.protocols import Environment
 from priorwise.core.rewards import BanditEnvironment
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
 from priorwise.core.trajectories import Trajectory
@@ -146,15 +147,24 @@ class RunningMeanBelief:
     arms: int
     tasks: int
 
-    def sample(self, *given: Any) -> Any:
-        """Refuse."""
-        raise ArgumentError(
+    def mean(self, seen: Seen) -> FloatArray:
+        """Raise an error."""
+        raise self._unreadable()
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Raise an error."""
+        raise self._unreadable()
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Raise an error."""
+        raise self._unreadable()
+
+    def _unreadable(self) -> ArgumentError:
+        return ArgumentError(
             "policy",
             "must not look at a running mean at the first pull",
             cure="explore with UniformThen(1, policy)",
         )
-
-    mean = update = sample
 
 
 @final

@@ -1,6 +1,6 @@
 """Linear rewards in features that are drawn afresh at each pull."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def _models(*, context: int, contexts: Any, noise_var: Any = None, **facts: Any)
     }
 
 
-OF_FEATURES = {
+OF_FEATURES: Final[dict[str, Any]] = {
     "density": LazyImport("priorwise.families.normal.density:of_weights"),
     "tail_conditions": LazyImport("priorwise.families.linear.tails:tail_conditions"),
     "largest_diameter": LazyImport("priorwise.families.linear.tails:largest_diameter"),

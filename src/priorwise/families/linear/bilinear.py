@@ -165,7 +165,7 @@ class NormalContexts(Serializable):
 
     @cached_property
     def _whitening(self) -> FloatArray:
-        return np.asarray(np.linalg.inv(self._root))
+        return np.asarray(np.linalg.inv(self._root), dtype=np.float64)
 
 
 def _products(v: FloatArray, x: FloatArray) -> FloatArray:

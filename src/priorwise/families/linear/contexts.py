@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from priorwise.core.errors import ArgumentError, ArgumentTypeError, shown
 from priorwise.core.parameters import Array, Count, arrays
-from priorwise.core.protocols import Seen
+from priorwise.core.seen import Seen
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
@@ -27,9 +27,11 @@ class Contexts(Protocol):
     @property
     def arms(self) -> int:
         """Number of arms."""
+        ...
 
     def draw(self, rng: Stream, dim: int) -> FloatArray:
         """Features of each arm, ``(task, arm, dim)``; takes one call of ``rng``."""
+        ...
 
 
 @runtime_checkable
@@ -40,6 +42,7 @@ class IntegrableContexts(Contexts, Protocol):
         """E[max_b x_b'(m + g Z)] over fresh contexts x and standard normal Z, for ``m`` (task,
         dim), ``gains`` (task, a, dim).
         """
+        ...
 
 
 def law_of_contexts(contexts: Any) -> Contexts:

@@ -5,8 +5,8 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from priorwise.core.protocols import Seen, Signal
 from priorwise.core.rewards import RewardLaw
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import WorldStreams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.linear.contexts import Contexts

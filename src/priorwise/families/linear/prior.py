@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 from priorwise.core import argument_checks
 from priorwise.core.errors import ArgumentError, MissingCapability
-from priorwise.core.protocols import Seen
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray, IntArray

@@ -10,8 +10,7 @@ from attrs import field, frozen
 from priorwise.core import argument_checks
 from priorwise.core.errors import ArgumentTypeError
 from priorwise.core.parameters import Array, Probabilities, arrays
-from priorwise.core.protocols import Seen, Signal
-from priorwise.core.seen import RealActions
+from priorwise.core.seen import RealActions, Seen, Signal
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray

@@ -17,8 +17,7 @@ from attrs import field, frozen
 from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.parameters import Array, Covariance, Instance, Number, Probabilities, arrays
-from priorwise.core.protocols import Seen, Signal
-from priorwise.core.seen import RealActions
+from priorwise.core.seen import RealActions, Seen, Signal
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
@@ -402,10 +401,11 @@ def _corrected(plant: HiddenPlant, spread: FloatArray) -> tuple[FloatArray, Floa
     sum of squares, which rounding cannot make indefinite.
     """
     c = plant.observation
-    gain = np.linalg.solve(_output_cov(plant, spread), c @ spread).swapaxes(-1, -2)
+    solved = np.linalg.solve(_output_cov(plant, spread), c @ spread)
+    gain = np.asarray(solved.swapaxes(-1, -2), dtype=np.float64)
     left = np.eye(c.shape[1]) - gain @ c
     noise = (gain * plant.output_var) @ gain.swapaxes(-1, -2)
-    return symmetric(left @ spread @ left.swapaxes(-1, -2) + noise), np.asarray(gain)
+    return symmetric(left @ spread @ left.swapaxes(-1, -2) + noise), gain
 
 
 def _moved(transition: FloatArray, spread: FloatArray, plant: HiddenPlant) -> FloatArray:

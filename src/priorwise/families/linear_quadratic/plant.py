@@ -15,8 +15,7 @@ from attrs import field, frozen
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Array, Covariance, Instance, Number, arrays
-from priorwise.core.protocols import Seen, Signal
-from priorwise.core.seen import RealActions
+from priorwise.core.seen import RealActions, Seen, Signal
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import WorldStreams
 from priorwise.core.types import BoolArray, FloatArray, IntArray

@@ -15,8 +15,7 @@ from attrs import field, frozen
 from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentTypeError
 from priorwise.core.parameters import Array, Parameter, arrays, number_of
-from priorwise.core.protocols import Seen, Signal
-from priorwise.core.seen import RealActions
+from priorwise.core.seen import RealActions, Seen, Signal
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream

@@ -7,7 +7,8 @@ import numpy as np
 
 from priorwise.core import argument_checks
 from priorwise.core.approximate import WeightedDraws
-from priorwise.core.protocols import Imagined, Seen, Signal
+from priorwise.core.protocols import Imagined
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.linear.contexts import GivenContexts
@@ -169,15 +170,15 @@ class LogisticBelief(NormalBelief):
 
     def join(self, *others: Self) -> Self:
         """Return these tasks, then those of the others."""
-        every = (self, *others)
-        if not all(type(other) is type(self) for other in others):
-            return super().join(*others)  # which refuses them
-        width = max(each.x.shape[1] for each in every)
+        every = [each for each in (self, *others) if type(each) is type(self)]
+        widths = {each.x.shape[1] for each in every}
+        if len(widths) == 1 or len(every) <= len(others):  # super raises the error about classes
+            return super().join(*others)
         wide = []
         for each in every:
-            rows = widened({"features": each.x, "rewards": each.r}, width)
+            rows = widened({"features": each.x, "rewards": each.r}, max(widths))
             wide.append(replace(each, x=rows["features"], r=rows["rewards"]))
-        return super(LogisticBelief, wide[0]).join(*wide[1:])
+        return wide[0].join(*wide[1:])
 
 
 @final

@@ -65,9 +65,10 @@ def mode(z: FloatArray, shift: FloatArray, r: FloatArray, start: FloatArray) -> 
             rows, r, z, shift = rows[on], r[on], z[on], shift[on]
             u, eta, now = u[on], eta[on], now[on]
     lower = np.linalg.cholesky(curve)
-    spread = np.linalg.solve(lower, np.broadcast_to(unit, curve.shape)).transpose(0, 2, 1)
+    solved = np.linalg.solve(lower, np.broadcast_to(unit, curve.shape))
+    spread = np.ascontiguousarray(solved.transpose(0, 2, 1), dtype=np.float64)
     log_det = np.log(np.einsum("tii->ti", lower)).sum(axis=1)
-    return Mode(out, np.ascontiguousarray(spread), level - log_det, left)
+    return Mode(out, spread, level - log_det, left)
 
 
 def log_odds(z: FloatArray, shift: FloatArray, u: FloatArray) -> FloatArray:

@@ -15,8 +15,8 @@ from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.parameters import Array, Covariance, Names, arrays, words
-from priorwise.core.protocols import Seen
 from priorwise.core.rewards import BernoulliRewards
+from priorwise.core.seen import Seen
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray

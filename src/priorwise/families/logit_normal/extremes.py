@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from priorwise.core.protocols import Seen
+from priorwise.core.seen import Seen
 from priorwise.core.types import FloatArray
 from priorwise.families.logit_normal.tilted import rates
 from priorwise.families.normal.argmax import SINGULAR, both_below

@@ -20,8 +20,9 @@ from priorwise.core import argument_checks, validation
 from priorwise.core.approximate import WeightedDraws
 from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Array, Covariance, Names, arrays, words
-from priorwise.core.protocols import Imagined, Seen, Signal
+from priorwise.core.protocols import Imagined
 from priorwise.core.rewards import BanditEnvironment, BernoulliRewards
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -182,7 +183,7 @@ class LogitNormalBelief(SeparableTasks):
     shift: FloatArray  # (task, arm)
 
     @classmethod
-    def of(cls, prior: LogitNormalPrior, s: FloatArray, n: FloatArray) -> LogitNormalBelief:
+    def of(cls, prior: LogitNormalPrior, s: FloatArray, n: FloatArray) -> Self:
         """Return the belief after so many successes and pulls, ``(task, arm)`` each."""
         sites = propagated(s, n, prior.mean, prior._root)
         return cls(prior, s, n, sites.precision, sites.shift)

@@ -125,7 +125,7 @@ def _combined(
     """Mean, root ``L R^-1`` with ``R'R = I + L' diag(t) L``, and log determinant of the latter."""
     lower = _lower(root, t)
     solved = np.linalg.solve(lower, np.broadcast_to(root.T, lower.shape))
-    new: FloatArray = np.ascontiguousarray(solved.transpose(0, 2, 1))
+    new: FloatArray = np.ascontiguousarray(solved.transpose(0, 2, 1), dtype=np.float64)
     gain = np.einsum("tij,ti->tj", new, b - t * mean)
     m = mean + np.einsum("tij,tj->ti", new, gain)
     log_det = 2.0 * np.log(np.einsum("tii->ti", lower)).sum(axis=1)

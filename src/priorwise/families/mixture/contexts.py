@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, final, runtime_checkable
 import numpy as np
 
 from priorwise.core.errors import ArgumentError
-from priorwise.core.protocols import Seen, Signal
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
 
@@ -26,14 +26,17 @@ class TellingContexts(Protocol):
     @property
     def measure(self) -> Any:
         """What the density is relative to: laws are told apart only where these are equal."""
+        ...
 
     def draw(self, rng: Stream, dim: int) -> FloatArray:
         """Features of each arm, ``(task, arm, dim)``."""
+        ...
 
     def log_density(self, features: FloatArray) -> FloatArray:
         """Log density of features ``(task, arm, dim)``, ``(task,)``; -inf where they are
         impossible.
         """
+        ...
 
 
 @final

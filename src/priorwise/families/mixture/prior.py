@@ -21,8 +21,9 @@ from priorwise.core import argument_checks, validation
 from priorwise.core.drawn import DrawnComponents, drawn_environments
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.parameters import Checked, Probabilities, arrays, entries
-from priorwise.core.protocols import Environment, PredictiveBelief, Seen, Signal
+from priorwise.core.protocols import Environment, PredictiveBelief
 from priorwise.core.rewards import mixed
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import CompiledPrior, FamilyTiles

@@ -178,7 +178,7 @@ class MixtureStatistics(PerTask):
             return NotImplemented
         self._check_laws(other.laws)
         parts = [mine + yours for mine, yours in self.beside(other.parts)]
-        return self._of(parts, lambda logs: np.concatenate([logs, other.log_contexts]))
+        return self._of(parts, lambda logs: np.append(logs, np.asarray(other.log_contexts), axis=0))
 
     def _of(self, parts: Iterable[Any], change: Callable[[FloatArray], FloatArray]) -> Self:
         logs = None if self.log_contexts is None else change(self.log_contexts)

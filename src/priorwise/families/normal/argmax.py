@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from priorwise.core.protocols import Seen
+from priorwise.core.seen import Seen
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.normal.distance import covariance_rank
 from priorwise.families.normal.tails import log_loss

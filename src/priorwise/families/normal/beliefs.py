@@ -17,8 +17,9 @@ from attrs import field, frozen
 from priorwise.core import argument_checks, validation
 from priorwise.core.drawn import DrawnWeights
 from priorwise.core.parameters import Array, Covariance, Names, arrays, words
-from priorwise.core.protocols import Imagined, Seen, Signal
+from priorwise.core.protocols import Imagined
 from priorwise.core.rewards import NormalRewards
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream

@@ -14,7 +14,8 @@ from attrs import field, frozen
 from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Array, Covariance, arrays
-from priorwise.core.protocols import Environment, Seen, Signal
+from priorwise.core.protocols import Environment
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray, IntArray
@@ -112,7 +113,8 @@ def messages(p: FloatArray, b: FloatArray, task_cov: FloatArray) -> tuple[FloatA
     ``(task, dim)``.
     """
     both = np.concatenate([p, b[:, :, None]], axis=2)
-    both = np.linalg.solve(np.eye(b.shape[1]) + p @ task_cov, both)
+    solved = np.linalg.solve(np.eye(b.shape[1]) + p @ task_cov, both)
+    both = np.asarray(solved, dtype=np.float64)
     return symmetric(both[:, :, :-1]), both[:, :, -1]
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from priorwise.core.protocols import Seen, Signal
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.normal.distance import GaussianPair, covariance_rank

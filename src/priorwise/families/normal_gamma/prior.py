@@ -19,7 +19,8 @@ from attrs import field, frozen
 from priorwise.core import argument_checks
 from priorwise.core.errors import ArgumentError
 from priorwise.core.parameters import Array, Names, arrays, words
-from priorwise.core.protocols import Imagined, Seen, Signal
+from priorwise.core.protocols import Imagined
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.protocols import Imagined, Seen, Signal
+from priorwise.core.protocols import Imagined
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray, IntArray

@@ -7,7 +7,7 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.frames import Table, Tabular
-from priorwise.core.protocols import Seen
+from priorwise.core.seen import Seen
 from priorwise.core.types import FloatArray
 from priorwise.families.particle.weights import FEWEST
 from priorwise.fitting.runs import Run

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.core.protocols import Signal
+from priorwise.core.seen import Signal
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.theory.enumeration import Outcome, Outcomes
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from priorwise.core.protocols import Seen, Signal
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import WorldStreams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.particle.model import Model

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from priorwise.core.protocols import Seen
+from priorwise.core.seen import Seen
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.particle import weights as weighted
 from priorwise.families.particle.belief import ParticleBelief

@@ -15,7 +15,7 @@ import numpy as np
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.hashing import invert
-from priorwise.core.protocols import Signal
+from priorwise.core.seen import Signal
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.particle.weights import CHUNK, chunks
@@ -68,7 +68,9 @@ class Model:
         worst = found.max(initial=-np.inf)
         if not worst < np.inf:  # NaN is not
             place = np.argwhere(~(found < np.inf))[0]
-            _refuse_density(found[tuple(place)], parameters[place[1]], arm, rewards[place[0]])
+            _refuse_density(
+                float(found[tuple(place)]), parameters[place[1]], arm, float(rewards[place[0]])
+            )
         return found
 
     def likelihoods(

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from priorwise.core.hashing import mix_array
-from priorwise.core.protocols import Seen, Signal
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import BoolArray, FloatArray, IntArray, UIntArray
 from priorwise.families.particle import weights as weighted

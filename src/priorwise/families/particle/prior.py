@@ -149,7 +149,7 @@ class ParticlePrior(Enumerated, Described):
         checking.function("log_prior", log_prior, "parameters")
         validation.one_of("impossible", impossible, Impossible)
         source: Any = sample
-        given = not callable(source) or isinstance(source, type)
+        given: bool = not callable(sample) or isinstance(sample, type)
         if given and log_prior is not None:
             raise ArgumentError(
                 "log_prior",
@@ -158,7 +158,8 @@ class ParticlePrior(Enumerated, Described):
             )
         key = checking.key_of(0 if given else seed)
         if given:
-            source = parameters = validation.matrix("sample", source)
+            draws: Any = sample
+            source = parameters = validation.matrix("sample", draws)
         else:
             parameters = checking.particles(source, key, particles)
         probs = checking.weights_of(weights, len(parameters), given)

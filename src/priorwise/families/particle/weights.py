@@ -97,7 +97,7 @@ def errors(
         weight = np.add.reduceat(probs, starts, axis=-1)
     with np.errstate(divide="ignore"):
         outside = 1.0 / np.square(1.0 - weight)
-    spread, error = np.empty((2, *mean.shape))
+    spread, error = np.empty(mean.shape), np.empty(mean.shape)
     for arm, each in enumerate(values):
         apart = each - mean[:, arm, None]
         pulls = probs * apart

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from priorwise.core.errors import ArgumentError
-from priorwise.core.protocols import Seen, Signal
 from priorwise.core.rewards import RewardLaw
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import WorldStreams
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.tabular_mdp import planning

@@ -38,6 +38,7 @@ class Schedule(Protocol):
 
     def after(self, episodes: int) -> int:
         """Number of episodes after which to fit next, given that of the last fit (0: none)."""
+        ...
 
 
 @final

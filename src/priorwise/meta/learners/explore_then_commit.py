@@ -35,9 +35,11 @@ class Exploring(Protocol):
 
     def for_tasks(self, known: KnownTasks) -> Any:
         """Return it for these tasks, with what it left open taken from them."""
+        ...
 
     def exploring(self, explored: Trajectory | None) -> Prior:
         """Return what to hold next, after the episodes explored so far (None: none)."""
+        ...
 
 
 @final

@@ -29,12 +29,15 @@ class HyperPosterior(Protocol):
 
     def observe(self, played: Trajectory) -> Self:
         """Condition on whole tasks."""
+        ...
 
     def draw(self, rng: Stream) -> Prior:
         """Return a prior drawn from the posterior over priors."""
+        ...
 
     def predictive(self) -> Prior:
         """Return the law of the next task: the priors averaged over their posterior."""
+        ...
 
 
 class HyperPrior(Protocol):
@@ -42,6 +45,7 @@ class HyperPrior(Protocol):
 
     def start(self, setting: Setting) -> HyperPosterior:
         """Start the posterior."""
+        ...
 
 
 @final

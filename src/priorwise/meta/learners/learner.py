@@ -67,16 +67,19 @@ class MetaLearner(Protocol):
 
     def init(self, setting: Setting) -> Any:
         """State before the first task: a value."""
+        ...
 
     def plan(self, state: Any, rng: Stream) -> Play:
         """What to hold in the next episodes; ``rng`` serves one task, the learner, and is fresh for
         each episode.
         """
+        ...
 
     def step(self, state: Any, play: Play, played: Trajectory) -> Any:
         """State after the episodes ``played`` (episode axis first), of which there are at most
         ``play.episodes``.
         """
+        ...
 
 
 @final

@@ -190,7 +190,8 @@ class MetaRun(Tabular):
             raise ArgumentTypeError(
                 "others", "must be a dictionary of runs by name", got=type(others)
             )
-        runs = {validation.text("label", label) or ("this learner" if others else ""): self}
+        own = validation.text("label", label) or ("this learner" if others else "")
+        runs: dict[str, MetaRun] = {own: self}
         for name, other in (others or {}).items():
             named = f"others[{shown(validation.text('others', name))}]"
             self._check_paired(other, named)

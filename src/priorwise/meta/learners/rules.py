@@ -26,6 +26,7 @@ class PriorRule(Protocol):
 
     def hold(self, fit: PriorFit, rng: Stream) -> Prior:
         """Return the prior; ``rng`` serves one task."""
+        ...
 
 
 @final

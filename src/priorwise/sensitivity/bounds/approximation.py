@@ -25,7 +25,8 @@ from priorwise.core.approximate import ComparableBelief, WeightedDraws, is_appro
 from priorwise.core.errors import ArgumentError
 from priorwise.core.estimates import Estimate, mean_estimate
 from priorwise.core.hashing import mix
-from priorwise.core.protocols import Seen, StagedPolicy, monte_carlo_n, offers
+from priorwise.core.protocols import StagedPolicy, monte_carlo_n, offers
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import FloatArray
 from priorwise.simulate.steps import environments, steps

@@ -49,7 +49,8 @@ from priorwise.theory.distance import Distance
 BLOCK: Final = 2048
 """Tasks run at a time."""
 
-KINDS: Final[tuple[Literal["estimate", "upper", "exact"], ...]] = ("estimate", "upper", "exact")
+Kind = Literal["estimate", "upper", "exact"]
+KINDS: Final[tuple[Kind, ...]] = ("estimate", "upper", "exact")
 """Of two numbers the worse one counts."""
 
 
@@ -88,7 +89,7 @@ class RewardTails:
         """
         one, two = self.true.tail(p), self.believed.tail(p)
         kinds = {one.kind, two.kind}
-        kind = next(each for each in KINDS if each in kinds)
+        kind: Kind = next(each for each in KINDS if each in kinds)
         return Tail(one.value + two.value, one.std_error + two.std_error, kind)
 
 

@@ -20,7 +20,8 @@ import numpy as np
 from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import level, pick
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
-from priorwise.core.protocols import MeanBelief, Prior, Seen, SeparableBelief, offers
+from priorwise.core.protocols import MeanBelief, Prior, SeparableBelief, offers
+from priorwise.core.seen import Seen
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray

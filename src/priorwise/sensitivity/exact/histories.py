@@ -22,7 +22,7 @@ import numpy as np
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
-from priorwise.core.protocols import Seen
+from priorwise.core.seen import Seen
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import known_law
 from priorwise.theory import enumeration

@@ -161,7 +161,8 @@ def sensitivity_ladder(
             tail = law.tail(max(level, min(moves, 1.0)))
             reward = horizon * level * law.tail(level).value if level > 0.0 else 0.0
             error = horizon * math.hypot(level * tail.std_error, moves * tail.value)
-        return Rung(name, delta, std_error, reward, error, how, above, *(limits or ()))
+        low, high = limits or (None, None)
+        return Rung(name, delta, std_error, reward, error, how, above, low, high)
 
     n = monte_carlo_n(policy, p.arms)
     left_out: tuple[str, ...] = (

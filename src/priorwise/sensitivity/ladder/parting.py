@@ -19,8 +19,8 @@ from typing import Any, Final, Self, final
 
 import numpy as np
 
-from priorwise.core.approximate import MarkedBelief
-from priorwise.core.protocols import MeanBelief, RangeBelief, RewardRangeBelief, Seen, offers
+from priorwise.core.protocols import MeanBelief, RangeBelief, RewardRangeBelief, offers
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.simulate.steps import Step
@@ -111,7 +111,7 @@ def _range_of(step: Step, rng: Stream) -> tuple[FloatArray, FloatArray, FloatArr
     approximates its posterior and knows no extremes. Given the history both have one mean.
     """
     belief, seen, values = step.belief.p, step.seen, step.values
-    approximate = isinstance(belief, MarkedBelief) and belief.approximate
+    approximate = getattr(belief, "approximate", False)
     if values is None or not approximate:
         return value_range(belief, seen, rng)
     known = belief.extremes(seen) if offers(belief, RangeBelief) else None

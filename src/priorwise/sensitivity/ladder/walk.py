@@ -25,14 +25,8 @@ import numpy as np
 from priorwise.core import validation
 from priorwise.core.hashing import mix
 from priorwise.core.progress import Progress, progress_of
-from priorwise.core.protocols import (
-    Belief,
-    Environment,
-    Policy,
-    RewardRangeBelief,
-    Seen,
-    SizeBiasedPrior,
-)
+from priorwise.core.protocols import Belief, Environment, Policy, RewardRangeBelief, SizeBiasedPrior
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.registry import family_for, family_of, has_part
@@ -210,13 +204,14 @@ def _laws(policy: Policy, pair: Any, step: Step) -> tuple[Any, Any, IntArray]:
     """Both laws of the action and which of its values was taken; None where they are not known."""
     seen, beliefs = step.seen, (pair.p, pair.q)
     if seen.actions is None:
-        return *(known_law(policy, belief, seen) for belief in beliefs), step.actions
+        first, second = (known_law(policy, belief, seen) for belief in beliefs)
+        return first, second, step.actions
     if not isinstance(policy, RealActionPolicy):
         return None, None, step.actions
-    first, second = (policy.real_action_law(belief, seen) for belief in beliefs)
-    if first is None or second is None:
+    real, other = (policy.real_action_law(belief, seen) for belief in beliefs)
+    if real is None or other is None:
         return None, None, step.actions
-    return first.beside(second, step.actions)
+    return real.beside(other, step.actions)
 
 
 def size_biased(prior: SizeBiasedPrior, streams: Streams) -> Environment:

@@ -13,8 +13,9 @@ import numpy as np
 
 from priorwise.core import argument_checks, sizes, validation
 from priorwise.core.errors import ArgumentTypeError, MissingCapability
-from priorwise.core.protocols import Seen, ValuedEnvironment
+from priorwise.core.protocols import ValuedEnvironment, offers
 from priorwise.core.rewards import BanditEnvironment
+from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.registry import family_for, has_part
@@ -118,8 +119,7 @@ def _diameters(prior: Any, horizon: int, streams: Streams) -> FloatArray:
     environment: Any = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), streams.tasks)
     if isinstance(environment, BanditEnvironment):
         return np.ptp(environment.means, axis=1)
-    valued = isinstance(environment, ValuedEnvironment)
-    if not valued:
+    if not offers(environment, ValuedEnvironment):
         raise MissingCapability(
             "prior",
             f"must have environments with values(signal), unlike {type(environment).__name__}",

@@ -40,21 +40,27 @@ class Service(Protocol):
     @property
     def decider(self) -> Decider:
         """Who decides."""
+        ...
 
     def scope_of(self, key: str) -> set[str] | None:
         """Return what a key may do, None for one that there is not."""
+        ...
 
     def key_id(self, key: str) -> str | None:
         """Return a name of a key from which nothing follows about it."""
+        ...
 
     def key_reads(self, name: str) -> bool:
         """Whether the key of such a name is in use and may read."""
+        ...
 
     def counters(self) -> Mapping[str, int]:
         """How often something was repeated since the process started."""
+        ...
 
     def bug(self, error: BaseException, route: str = "", /) -> object:
         """Log an error of our own."""
+        ...
 
 
 @final

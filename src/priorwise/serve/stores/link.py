@@ -55,6 +55,7 @@ class Cursor(Protocol):
 
     def fetchall(self) -> list[Any]:  # any values that a database has
         """Return the rows."""
+        ...
 
 
 class Link(ABC):
@@ -74,18 +75,22 @@ class Link(ABC):
     @abstractmethod
     def execute(self, statement: str, values: Sequence[Value] = ()) -> Cursor:
         """Run a statement."""
+        ...
 
     @abstractmethod
     def list_of(self, names: Sequence[str]) -> list[Value]:
         """Return the values that stand for a list of names."""
+        ...
 
     @abstractmethod
     def list_of_pairs(self, pairs: Sequence[tuple[str, str | int]]) -> list[Value]:
         """Return the values that stand for a list of pairs."""
+        ...
 
     @abstractmethod
     def together(self) -> AbstractContextManager[object]:
         """Send statements without waiting for each, where the library can."""
+        ...
 
     @abstractmethod
     def begin(self) -> None:
@@ -104,6 +109,7 @@ class Link(ABC):
         """Add tasks, which are sorted by name, and return their ids by name; those that are there
         already are missing in it.
         """
+        ...
 
     @abstractmethod
     def insert(self, table: Table, names: tuple[str, ...], rows: list[Row]) -> None:
@@ -128,11 +134,13 @@ class Link(ABC):
     @abstractmethod
     def passing(self, error: BaseException) -> bool:
         """Whether an error is of the database as it stands now, and not of what was asked."""
+        ...
 
     @property
     @abstractmethod
     def alive(self) -> bool:
         """Whether the connection can be used again."""
+        ...
 
     @abstractmethod
     def close(self) -> None:

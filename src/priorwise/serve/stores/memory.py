@@ -39,7 +39,7 @@ class _Log:
 class MemoryStore:
     """Keeps everything in memory: fast, and gone with the process. It is its own session."""
 
-    durable = False
+    durable: bool = False
 
     def __init__(self) -> None:
         """Start empty."""

@@ -22,6 +22,7 @@ from priorwise.serve.stores.sql import SqlStore
 
 try:
     import psycopg
+    from psycopg.conninfo import conninfo_to_dict
 except ModuleNotFoundError as _error:
     if _error.name != "psycopg":
         raise
@@ -77,7 +78,7 @@ class PostgresStore(SqlStore):
         """Connect, and make the tables or bring them up to date."""
         self._url = url
         try:
-            parts = psycopg.conninfo.conninfo_to_dict(url)
+            parts = conninfo_to_dict(url)
         except psycopg.ProgrammingError:
             raise ArgumentError(
                 "store", "must be a URL such as postgresql://user:password@host/name"
@@ -147,7 +148,7 @@ class _Link(Link):
     def __init__(self, url: str, *, reading: bool | None) -> None:
         """Connect."""
         usual: dict[str, Any] = {"connect_timeout": 10, "application_name": "priorwise"}
-        given = {**usual, **psycopg.conninfo.conninfo_to_dict(url), "client_encoding": "utf8"}
+        given = {**usual, **conninfo_to_dict(url), "client_encoding": "utf8"}
         self._connection = psycopg.connect(autocommit=True, **given)
         try:
             self._connection.execute(SETTINGS)
@@ -161,7 +162,7 @@ class _Link(Link):
 
     def execute(self, statement: str, values: Sequence[Value] = ()) -> Cursor:
         """Run a statement."""
-        return self._connection.execute(_marked(statement), values or None)
+        return self._connection.execute(_marked(statement).encode(), values or None)
 
     def list_of(self, names: Sequence[str]) -> list[Value]:
         """Return an array."""

@@ -78,7 +78,7 @@ Writes = Callable[[Link], Any]
 class SqlStore(ABC):
     """A store in a database. Operations of one process are written by one thread."""
 
-    durable: Final = True
+    durable: bool = True
 
     def __init__(self) -> None:
         """Start the thread; the database is up to date already."""

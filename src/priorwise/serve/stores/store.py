@@ -39,6 +39,7 @@ class Wanting(Protocol):
 
     def wanted(self) -> Wanted:
         """Return what it will look up."""
+        ...
 
 
 class Batch(Protocol):
@@ -46,6 +47,7 @@ class Batch(Protocol):
 
     def row(self, name: str, step: int) -> Decided:
         """Return the decision about one task."""
+        ...
 
 
 class Session(Protocol):
@@ -61,9 +63,11 @@ class Session(Protocol):
         """Number of the prior that new tasks start with: the one accepted last, whatever the times
         say; 0 if there is none.
         """
+        ...
 
     def task(self, name: str, /) -> Task | None:
         """Return a task as it stands."""
+        ...
 
     def add_task(self, task: Task) -> None:
         """Keep a new task."""
@@ -75,12 +79,15 @@ class Session(Protocol):
 
     def decided(self, task: str, step: int) -> Decided | None:
         """Return a decision."""
+        ...
 
     def by_request(self, task: str, request: str) -> Decided | Event | None:
         """Return what a request of this id did before."""
+        ...
 
     def by_unit(self, task: str, unit: str) -> Decided | None:
         """Return the first decision about a unit."""
+        ...
 
     def add_decided(self, task: Task, row: Decided) -> None:
         """Log a decision."""
@@ -90,18 +97,22 @@ class Session(Protocol):
 
     def settled(self, task: str, step: int) -> Event | None:
         """Return the event that holds the reward of a decision: the last one of its step."""
+        ...
 
     def add_event(self, task: Task, event: Event) -> None:
         """Log an event."""
 
     def events(self, task: str) -> list[Event]:
         """All events of a task, in the order of their numbers."""
+        ...
 
     def decisions(self, task: str) -> list[Decided]:
         """All decisions of a task, in the order of their steps."""
+        ...
 
     def of_unit(self, unit: str) -> list[tuple[Task, list[int]]]:
         """Tasks and steps of the decisions about a unit; needs ``whole``."""
+        ...
 
     def erase(self, unit: str) -> None:
         """Forget the unit, request and context of the decisions about a unit; needs ``whole``."""
@@ -120,9 +131,8 @@ class Store(Protocol):
     ``Unavailable``.
     """
 
-    @property
-    def durable(self) -> bool:
-        """Whether what was acknowledged survives the end of the process."""
+    durable: bool
+    """Whether what was acknowledged survives the end of the process."""
 
     def use(self, fold: Callable[[int], Fold]) -> None:
         """Take note of what encodes and decodes states of tasks under a version of the prior."""
@@ -135,52 +145,66 @@ class Store(Protocol):
         with errors that say ``kept``. It may be called again if the store has to start over: it
         must do nothing but read and write the session.
         """
+        ...
 
     def submit(self, work: Work[R], about: Wanting = NOTHING, /) -> Future[R]:
         """Return what :meth:`run` will return, without waiting for the disk."""
+        ...
 
     def look(self, work: Work[R], /) -> R:
         """Return ``work(session)``, which reads and writes nothing, without holding up others."""
+        ...
 
     def names(self, *, closed: bool | None = None) -> list[str]:
         """Names of the tasks, in the order in which they were opened."""
+        ...
 
     def tasks(
         self, *, closed: bool | None = None, most: int = 100, after: str | None = None
     ) -> list[Listed]:
         """List tasks, the newest first, from the one that follows the task ``after``."""
+        ...
 
     def size(self) -> Size:
         """Count."""
+        ...
 
     def outstanding(self, before: float, most: int) -> list[tuple[str, int]]:
         """Tasks and steps of decisions made before a time whose rewards are not known."""
+        ...
 
     def rows(self) -> Iterator[tuple[Task, list[Decided], list[Event]]]:
         """Every task with its log."""
+        ...
 
     def versions(self) -> list[Version]:
         """Every prior, the first one first."""
+        ...
 
     def put_version(self, version: Version) -> int:
         """Change the status of a prior, or add one, and return its number: that of ``version``, or
         the next one where another prior has taken it.
         """
+        ...
 
     def settings(self) -> list[str]:
         """Every set of settings that ever decided, as JSON."""
+        ...
 
     def add_settings(self, text: str) -> int:
         """Return the number of these settings, which are added if they are new."""
+        ...
 
     def value(self, name: str) -> str | None:
         """Return a value that the service keeps."""
+        ...
 
     def put_value(self, name: str, value: str) -> None:
         """Keep a value."""
 
     def keys(self) -> list[Key]:
         """Every key of the service, by name."""
+        ...
 
     def put_key(self, key: Key) -> None:
         """Add a key, or put it in the place of the one with its name."""

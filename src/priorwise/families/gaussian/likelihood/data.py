@@ -229,7 +229,7 @@ def target(tasks: NormalTasks, noise: FloatArray, *, alike: bool) -> Target:
         return Target(float(y[seen][0]) * each, float(noise.mean()) * each, pulls)
     # all arms with one mean
     mean, pull = float((t * y).sum()) / total, float((t * noise_share).sum()) / total
-    var = max(float((t * (y - mean) ** 2 + s).sum()) / total - pull, 0.1 * pull)
+    var: float = max(float((t * (y - mean) ** 2 + s).sum()) / total - pull, 0.1 * pull)
     for _ in range(ROUNDS):
         spread = var + noise_share
         mean = float((t * y / spread).sum() / (t / spread).sum())
@@ -265,4 +265,4 @@ def target(tasks: NormalTasks, noise: FloatArray, *, alike: bool) -> Target:
         before, var = var, max(var + score / information, 0.0)
         if abs(var - before) < 1e-3 * (var + information**-0.5):
             break
-    return Target(means, min(var + information**-0.5, most) + more, pulls)
+    return Target(means, np.asarray(min(var + information**-0.5, most) + more), pulls)

@@ -198,14 +198,13 @@ class LogitNormalMarginalLikelihood:
         effects: FloatArray | None,
     ) -> tuple[dict[str, Any], Effects]:
         arms = data.arms
-        if begin is None:
-            plain = evolve(self, structure="exchangeable").fit(data).prior
-            begin = plain.for_arms(arms)
+        plain = evolve(self, structure="exchangeable")
+        first = plain.fit(data).prior.for_arms(arms) if begin is None else begin
         pulled = data.pulls.any(axis=1)
         s, n = (each[pulled].astype(np.float64) for each in (data.successes, data.pulls))
         objective = joint.JointObjective(s, n, self.regulariser, None if z is None else z[pulled])
         also = np.zeros(0 if z is None else arms * z.shape[1]) if effects is None else effects
-        found = objective.climbed(np.append(joint.coordinates(begin.mean, begin.cov), also))
+        found = objective.climbed(np.append(joint.coordinates(first.mean, first.cov), also))
         place, own = found.place, objective.size
         mean, root = joint.law(place.x[:own], arms)
         edge = bool(((place.x <= objective.ends()[0]) | (place.x >= objective.ends()[1])).any())

@@ -154,7 +154,7 @@ def law(x: FloatArray, arms: int) -> tuple[FloatArray, FloatArray]:
 def coordinates(mean: FloatArray, cov: FloatArray) -> FloatArray:
     """Where a law stands."""
     arms = len(mean)
-    root = np.linalg.cholesky(cov + 1e-9 * np.eye(arms))
+    root = np.asarray(np.linalg.cholesky(cov + 1e-9 * np.eye(arms)), dtype=np.float64)
     root[np.arange(arms), np.arange(arms)] = np.log(np.diag(root))
     return np.append(mean, root[np.tril_indices(arms)])
 

@@ -142,10 +142,10 @@ def _alike(mean: FloatArray, cov: FloatArray, at: FloatArray) -> dict[str, Float
     """
     var, along, size = cov[0, 0], cov[0, -1], at[0, 0]
     ratio = at[0, -1] / size if size > 0.0 else 0.0
-    correlation = np.linalg.norm(along - ratio * var) / max(size, 1e-300)
+    correlation = float(np.linalg.norm(along - ratio * var)) / max(size, 1e-300)
     return {
-        "mean": np.array(np.linalg.norm(mean[0])),
-        "var": np.array(np.linalg.norm(var)),
+        "mean": np.array(float(np.linalg.norm(mean[0]))),
+        "var": np.array(float(np.linalg.norm(var))),
         "correlation": np.array(correlation if len(mean) > 1 else np.nan),
     }
 

@@ -202,11 +202,14 @@ class Model:
         if self.log_det:
             sign, log_det = np.linalg.slogdet(at.cov)
             value += self.log_det * float(log_det) if sign > 0.0 else -np.inf
-            inverse = np.asarray(np.linalg.inv(at.cov)) if sign > 0.0 else np.zeros_like(at.cov)
+            inverse = np.zeros_like(at.cov)
+            if sign > 0.0:
+                inverse = np.asarray(np.linalg.inv(at.cov), dtype=np.float64)
             cov_slope = cov_slope + self.log_det * inverse
         by_place = (chart.axes.T @ (2.0 * cov_slope @ root))[chart.rows, chart.cols]
         by_coordinate = np.bincount(chart.which, by_place), (sums.noise * noise) @ self.noise_map
-        gradient = np.concatenate([sums.mean @ self.mean_map, *by_coordinate])
+        parts = [sums.mean @ self.mean_map, *by_coordinate]
+        gradient = np.asarray(np.concatenate(parts), dtype=np.float64)
         return Place(self, x, at, root, sums, value, gradient, cov_slope, inverse)
 
 
