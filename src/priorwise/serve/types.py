@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
+from types import UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -16,6 +18,7 @@ from typing import (
     Final,
     Literal,
     Self,
+    Union,
     get_args,
     get_origin,
     get_type_hints,
@@ -113,15 +116,32 @@ _CHECKS: Final[dict[type[Request], tuple[tuple[str, Check], ...]]] = {}
 
 def _checks_of(kind: type[Request]) -> Iterator[tuple[str, Check]]:
     """Go through what checks each field that has limits of its own."""
-    for name, hint in get_type_hints(kind, include_extras=True).items():
-        options = [each for each in get_args(hint) if each is not type(None)]
-        inner = hint if get_origin(hint) is Annotated or not options else options[0]
+    for name, hint in hints_of(kind).items():
+        inner = without_none(hint)
         if inner is Name:
             yield name, check_name
         elif inner is float:
             yield name, _number
         elif get_origin(inner) is Annotated and get_args(inner)[0] is int:
             yield name, _count(get_args(inner)[1])
+
+
+@cache
+def hints_of(kind: type[Request]) -> dict[str, Any]:  # of any types
+    """Return the types of the fields of a request, with their limits."""
+    return get_type_hints(kind, include_extras=True)
+
+
+def without_none(hint: object) -> object:
+    """Return the type of a value that is not None, with its limits."""
+    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return next(each for each in options if each is not type(None))
+
+
+def bare(hint: object) -> object:
+    """Return the type of a value that is not None, without its limits."""
+    inner = without_none(hint)
+    return bare(get_args(inner)[0]) if get_origin(inner) is Annotated else inner
 
 
 def check_name(field: str, value: object) -> object:

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar, final
+from typing import Annotated, Any, Final, TypeVar, final
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 import msgspec
@@ -258,27 +258,23 @@ class Service:
             content = await self.body(request, most, JSON)
             try:
                 return self._decoders[row.request](content)
-            except msgspec.ValidationError as error:
-                if row.request is types.Rewards:
-                    return _rewards(content)
-                raise undecoded(error) from None
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise undecoded(error) from None
+                if row.request is types.Rewards and isinstance(error, msgspec.ValidationError):
+                    return _rewards(content)
+                raise undecoded(error, content, row.request) from None
         self.check_length(request.scope, 0)
         names = {name: _unquoted(part) for name, part in request.path_params.items()}
-        given = names | _query(row, request)
-        try:
-            result: types.Request = msgspec.convert(given, row.request, strict=False)
-            for name, text in given.items():
-                if type(getattr(result, name)) is int and str(getattr(result, name)) != text:
-                    raise msgspec.ValidationError(f"Expected a whole number - at `$.{name}`")
-        except msgspec.ValidationError as error:
-            wrong = undecoded(error).problem
-            field = (wrong.where or "").removeprefix("$.")
-            if field in names:
-                raise HttpError(404, f"there is no {field} {shown(names[field])}") from None
-            raise HttpError(422, wrong.message, f"?{field}") from None
-        return result
+        hints, values = types.hints_of(row.request), dict[str, object]()
+        for name, text in (names | _query(row, request)).items():
+            try:
+                value = values[name] = msgspec.convert(text, hints[name], strict=False)
+                if type(value) is int and str(value) != text:
+                    raise msgspec.ValidationError("Expected a whole number")
+            except msgspec.ValidationError as error:
+                if name in names:
+                    raise HttpError(404, f"there is no {name} {shown(text)}") from None
+                raise HttpError(422, str(error).replace("`", ""), f"?{name}") from None
+        return row.request(**values)
 
     # -- about the service itself
 
@@ -602,10 +598,10 @@ class _Page:
         await self._page(scope, read, send)
 
 
-class _Unchecked(msgspec.Struct, forbid_unknown_fields=True):
+class _Unchecked(types.Request):
     """Rewards before each is looked at."""
 
-    rewards: list[msgspec.Raw]
+    rewards: Annotated[list[msgspec.Raw], msgspec.Meta(min_length=1, max_length=types.MOST_ITEMS)]
     correct: bool = False
 
 
@@ -614,16 +610,13 @@ def _rewards(content: bytes) -> types.Rewards:
     try:
         raw = msgspec.json.decode(content, type=_Unchecked)
     except (ValueError, RecursionError) as error:
-        raise undecoded(error) from None
-    if not 1 <= len(raw.rewards) <= types.MOST_ITEMS:
-        problem = f"rewards must be 1 to {types.MOST_ITEMS:,} in one request"
-        raise HttpError(422, problem, "$.rewards")
+        raise undecoded(error, content, _Unchecked) from None
     rewards: list[types.Pair] = []
     for each in raw.rewards:
         try:
             rewards.append(msgspec.json.decode(each, type=types.Reward))
         except (ValueError, RecursionError) as error:
-            rewards.append(undecoded(error))
+            rewards.append(undecoded(error, bytes(each), types.Reward))
     return types.Rewards(rewards, raw.correct)
 
 
