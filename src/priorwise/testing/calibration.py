@@ -8,18 +8,27 @@ quantity here is the distance between a value and the reward it gave (Modrak et 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 
 from priorwise.core import protocols
 from priorwise.core.errors import MissingCapability
-from priorwise.core.protocols import Belief, PlannedEnvironment, Prior
+from priorwise.core.protocols import (
+    Belief,
+    DrawnEnvironments,
+    Environment,
+    EnvironmentBelief,
+    PlannedEnvironment,
+    Prior,
+)
 from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import Purpose, Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.testing.laws import bonferroni, randomised_ranks, uniform_p_value
 from priorwise.testing.playing import Played, Wrap, play, unchanged
+
+Pair = tuple[FloatArray, FloatArray]  # of the truth (task,) and of draws (task, draw)
 
 DRAWS: Final = 15  # posterior draws a task, so 16 ranks
 
@@ -57,11 +66,11 @@ def calibration(
     )
 
 
-def _surprises(played: Played, true: Callable[[Seen], FloatArray]) -> list[Any]:
+def _surprises(played: Played, true: Callable[[Seen], FloatArray]) -> list[Pair]:
     """For each pull, how far the value of the action lies from its reward and the best value after
     it: what a state tells beyond rewards.
     """
-    out: list[Any] = []
+    out: list[Pair] = []
     rows = np.arange(played.streams.tasks)
     for pull, after in zip(
         played.pulls, [*(each.seen for each in played.pulls[1:]), played.seen], strict=True
@@ -77,7 +86,7 @@ def _surprises(played: Played, true: Callable[[Seen], FloatArray]) -> list[Any]:
     return out
 
 
-def _values_of(environment: Any) -> Callable[[Seen], FloatArray]:
+def _values_of(environment: Environment) -> Callable[[Seen], FloatArray]:
     """Return the true values of the actions as a function of what is seen."""
     if isinstance(environment, PlannedEnvironment):
         return environment.planned
@@ -96,9 +105,10 @@ class _Wrong:
         """Draw from what is remembered."""
         return self.belief.sample(rng, draws, seen)
 
-    def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> Any:
+    def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnEnvironments:
         """Draw environments from what is remembered."""
-        return self.belief.sample_environments(rng, draws, seen)  # type: ignore[attr-defined]
+        assert isinstance(self.belief, EnvironmentBelief)
+        return self.belief.sample_environments(rng, draws, seen)
 
 
 class Forgetful(_Wrong):

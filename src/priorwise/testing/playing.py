@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class Played:
     seen: Seen  # before the next pull
 
 
-Wrap = Callable[[Any], Belief]
+Wrap = Callable[[Belief], Belief]
 
 
 def unchanged(belief: Belief) -> Belief:
@@ -56,7 +56,7 @@ class Always:
 
     arm: int
 
-    def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
+    def act(self, belief: Belief | None, seen: Seen, rng: Stream) -> IntArray:
         """Play it."""
         return np.full(rng.tasks, self.arm)
 

@@ -10,7 +10,7 @@ import pytest
 from priorwise.core import protocols
 from priorwise.core.errors import ArgumentError
 from priorwise.core.protocols import Belief, MemoryPolicy, Policy, Prior, SeparableBelief
-from priorwise.core.seen import Seen
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.gaussian.prior import GaussianPrior
@@ -28,7 +28,7 @@ NOISE_VAR = np.array([1.0, 0.5, 2.0, 1.0])
 
 class _PolicyTests(Seeded):
     @pytest.fixture
-    def policy(self) -> Any:
+    def policy(self) -> Policy | MemoryPolicy:
         """Policy under test."""
         raise NotImplementedError("override the fixture `policy` to return the policy under test")
 
@@ -130,7 +130,7 @@ class PolicyContract(_PolicyTests):
             [same_law_p_value(before.actions[:, h], names[:, h], arms) for h in range(HORIZON)]
         )
 
-    def test_monte_carlo_constant(self, policy: Any) -> None:
+    def test_monte_carlo_constant(self, policy: Policy) -> None:
         """``monte_carlo_n(arms)`` is None for any number of arms, or a whole number, 0 or more,
         that does not fall with it.
         """
@@ -271,6 +271,8 @@ class DrawsOnly:
         assert values.shape[1] == draws
         return values
 
-    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Any) -> "DrawsOnly":
+    def update(
+        self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal
+    ) -> "DrawsOnly":
         """Refuse: a policy never updates."""
         raise AssertionError("a policy must not update a belief")

@@ -1,6 +1,7 @@
 """What every prior must keep."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -9,9 +10,10 @@ import pytest
 
 import priorwise.testing.twins as runs
 from priorwise.core.errors import ArgumentError, MissingCapability
-from priorwise.core.protocols import Prior, RangeBelief, SeparableBelief
+from priorwise.core.protocols import Belief, Prior, RangeBelief, SeparableBelief
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Purpose, Streams
+from priorwise.core.types import FloatArray, IntArray
 from priorwise.simulate.loop import run_numpy
 from priorwise.simulate.run import simulate
 from priorwise.testing.calibration import Forgetful, Gullible, calibration
@@ -32,7 +34,7 @@ class PriorContract(Seeded):
     pulls: ClassVar[int] = 4  # pulls before the posterior is looked at
     false_alarm: ClassVar[float] = 1e-4
     """Probability that the calibration test rejects a right posterior."""
-    wrong_beliefs: ClassVar[tuple[Any, ...]] = (Forgetful, Gullible)
+    wrong_beliefs: ClassVar[tuple[type[Belief], ...]] = (Forgetful, Gullible)
     """Wrong on purpose: the calibration test must reject each."""
 
     @pytest.fixture
@@ -82,7 +84,7 @@ class PriorContract(Seeded):
         actions.setflags(write=False)
         rewards.setflags(write=False)
 
-        def draws(belief: Any) -> Any:
+        def draws(belief: Belief) -> FloatArray:
             return belief.sample(played.streams.at(Purpose.POLICY, 9), 4, played.seen)
 
         before = draws(played.belief)
@@ -105,7 +107,7 @@ class PriorContract(Seeded):
         index = np.array([7, 0, 11, 3])
         pull, rest = played.pulls[-1], np.setdiff1d(np.arange(12), index)
 
-        def draws(belief: Any, tasks: Any, later: bool) -> Any:
+        def draws(belief: Belief, tasks: IntArray, later: bool) -> FloatArray:
             seen = pull.seen.take(tasks)
             after = None if pull.after is None else pull.after[tasks]
             if later:
@@ -162,14 +164,16 @@ class PriorContract(Seeded):
             with pytest.raises(MissingCapability):
                 simulate(prior, policy, horizon=1, tasks=1, seed=seed)
             return
-        options: Any = {"seed": seed, "horizon": runs.HORIZON, "available": None, "keep": True}
+        run = partial(
+            run_numpy, prior, prior, policy, seed=seed, horizon=runs.HORIZON, available=None,
+            keep=True,
+        )  # fmt: skip
 
-        def columns(first: int, tasks: int) -> Any:
-            return run_numpy(prior, prior, policy, first=first, tasks=tasks, **options).columns
-
-        whole = columns(0, 70)
+        whole = run(first=0, tasks=70).columns
         for first, tasks in ((0, 1), (33, 1), (3, 5), (64, 6)):
-            part = columns(first, tasks)
+            part = run(first=first, tasks=tasks).columns
+            assert whole is not None
+            assert part is not None
             np.testing.assert_array_equal(part.actions, whole.actions[:, first : first + tasks])
             np.testing.assert_allclose(
                 part.rewards, whole.rewards[:, first : first + tasks], rtol=1e-9, atol=1e-12
@@ -230,7 +234,7 @@ class JsonContract:
         assert [file.name for file in tmp_path.iterdir()] == ["value.json"]
 
 
-def _same_bits(first: Any, second: Any) -> None:
+def _same_bits(first: Any, second: object) -> None:
     if isinstance(second, np.ndarray):
         assert first.dtype == second.dtype
         assert first.shape == second.shape

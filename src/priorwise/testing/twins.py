@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise import policies
-from priorwise.core.protocols import Policy, Prior
+from priorwise.core.protocols import MemoryPolicy, Policy, Prior
 from priorwise.core.types import BoolArray
 from priorwise.fitting.runs import Run
 from priorwise.simulate.engine import choose
@@ -49,7 +49,9 @@ def compiled(prior: Prior, policy: Policy) -> bool:
     return choose(prior, prior, policy, HORIZON, masked=False, engine="auto").engine == "compiled"
 
 
-def kept_run(prior: Prior, policy: Any, seed: int, *, tasks: int = TASKS, **options: Any) -> Run:
+def kept_run(
+    prior: Prior, policy: Policy | MemoryPolicy, seed: int, *, tasks: int = TASKS, **options: Any
+) -> Run:
     """Simulate a few tasks, and keep what they did."""
     return simulate(prior, policy, horizon=HORIZON, tasks=tasks, seed=seed, keep=True, **options)
 
@@ -67,7 +69,12 @@ def same_run(first: Run, second: Run) -> None:
         )
 
 
-def twins(prior: Prior, believed: Prior, policy: Policy, *, available: Any, seed: int) -> None:
+def twins(
+    prior: Prior, believed: Prior, policy: Policy, *, available: BoolArray | None, seed: int
+) -> None:
     """Assert that the compiled run is the NumPy run."""
-    options = {"believed": believed, "available": available}
-    same_run(*(kept_run(prior, policy, seed, engine=e, **options) for e in ("compiled", "numpy")))
+    compiled_run, numpy_run = (
+        kept_run(prior, policy, seed, believed=believed, available=available, engine=engine)
+        for engine in ("compiled", "numpy")
+    )
+    same_run(compiled_run, numpy_run)
