@@ -53,10 +53,6 @@ class Turns(Generic[T]):
         """Count what waits."""
         return sum(map(len, self._waiting.values()))
 
-    def __bool__(self) -> bool:
-        """Whether anything waits."""
-        return bool(self._waiting)
-
 
 @final
 class Until:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar, final
@@ -34,13 +35,16 @@ Threads = Literal["aside", "summaries", "exports"]
 """Where a service runs what takes a while: of summaries and exports there are few at a time."""
 
 
+@dataclass(eq=False)
 class Declared(Generic[P, Q, A]):
     """What is declared of every operation.
 
     Parameters
     ----------
-    request
-        Its parameters, as a class.
+    parameters
+        The class of its requests, which is called with the parameters of its methods.
+    run
+        Does it.
     scope
         What a key needs.
     address
@@ -50,32 +54,37 @@ class Declared(Generic[P, Q, A]):
         What the service answers, where it is JSON.
     field
         Of the answer, which holds what a decider returns; None where that is the answer itself.
-    convert
-        Makes what stands in that field, and what a decider returns of it.
     raises
         Errors of it, apart from those that all have.
+    convert
+        Makes what stands in that field, and what a decider returns of it.
 
     """
 
-    def __init__(
-        self,
-        request: Callable[P, Q],
-        scope: Scope,
-        address: str,
-        answer: type[Answer] | None,
-        field: str | None = None,
-        raises: Sequence[type[Refused]] = (),
-        convert: tuple[Callable[[A], object], Callable[[Any], A]] | None = None,  # of the field
-    ) -> None:
-        assert isinstance(request, type)
-        self.request: type[Request] = request
-        self.scope: Scope = scope
-        self.answer = answer
-        self._make: Callable[..., Answer] | None = answer
-        self.parameters: Callable[P, Q] = request
-        self.method, self.path = address.split()
-        self.raises = tuple(raises)
-        self.field, self._convert = field, convert
+    parameters: Callable[P, Q]
+    run: Callable[..., A]
+    scope: Scope
+    address: str
+    answer: type[Answer] | None
+    field: str | None = None
+    raises: Sequence[type[Refused]] = ()
+    convert: tuple[Callable[[A], object], Callable[[Any], A]] | None = None  # of the field
+
+    @property
+    def request(self) -> type[Request]:
+        """The class of its requests."""
+        assert isinstance(self.parameters, type)
+        return self.parameters
+
+    @property
+    def method(self) -> str:
+        """The method of its address."""
+        return self.address.split()[0]
+
+    @property
+    def path(self) -> str:
+        """The path of its address."""
+        return self.address.split()[1]
 
     @property
     def has_body(self) -> bool:
@@ -86,8 +95,9 @@ class Declared(Generic[P, Q, A]):
         """Return what the service answers."""
         if isinstance(value, Answer):
             return value
-        assert self._make is not None
-        return self._make(value if self._convert is None else self._convert[0](value))
+        assert self.answer is not None
+        assert self.field is not None
+        return self.answer(**{self.field: self.convert[0](value) if self.convert else value})
 
     def joined(self, values: list[A]) -> A:
         """Return what several requests returned as one: lists follow each other."""
@@ -99,7 +109,7 @@ class Declared(Generic[P, Q, A]):
     def unwrap(self, answer: Answer) -> A:
         """Return what a decider returns."""
         value: Any = answer if self.field is None else getattr(answer, self.field)
-        result: A = value if self._convert is None else self._convert[1](value)
+        result: A = value if self.convert is None else self.convert[1](value)
         return result
 
 
@@ -113,44 +123,22 @@ def described(method: F, operation: Declared[..., Any, Any]) -> F:
 
 
 @final
+@dataclass(eq=False)
 class Operation(Declared[P, Q, A]):
-    """Reads and writes rows, in one transaction."""
+    """Reads and writes rows, in one transaction; ``after`` is called once that is kept."""
 
-    def __init__(
-        self,
-        request: Callable[P, Q],
-        run: Callable[[Operations, Session, Q, float], A],
-        scope: Scope,
-        address: str,
-        answer: type[Answer],
-        field: str | None = None,
-        raises: Sequence[type[Refused]] = (),
-        convert: tuple[Callable[[A], object], Callable[[Any], A]] | None = None,  # of the field
-        after: Callable[[Decider, A], None] | None = None,
-    ) -> None:
-        """``after`` is called once what it did is kept."""
-        super().__init__(request, scope, address, answer, field, raises, convert)
-        self.run, self.after = run, after
+    run: Callable[[Operations, Session, Q, float], A]
+    answer: type[Answer]
+    after: Callable[[Decider, A], None] | None = None
 
 
 @final
+@dataclass(eq=False)
 class Inquiry(Declared[P, Q, A]):
-    """Asks a decider for what takes a while."""
+    """Asks a decider for what takes a while; a service runs it in ``threads``."""
 
-    def __init__(
-        self,
-        request: Callable[P, Q],
-        run: Callable[[Decider, Q], A],
-        scope: Scope,
-        address: str,
-        answer: type[Answer] | None,
-        field: str | None = None,
-        raises: Sequence[type[Refused]] = (),
-        threads: Threads = "aside",
-    ) -> None:
-        """``threads``: where a service runs it."""
-        super().__init__(request, scope, address, answer, field, raises)
-        self.run, self.threads = run, threads
+    run: Callable[[Decider, Q], A]
+    threads: Threads = "aside"
 
 
 DECIDE: Final = Operation(
