@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 from raising import raises
 from scipy import stats
-from scipy.special import betainc, betaln, expit, gammaln, log_expit, stdtr
+from scipy.special import betainc, betaln, expit, gammaln, log_expit, ndtr, stdtr
 
 import priorwise as pw
 from priorwise.core.protocols import Seen
 from priorwise.families.logit_normal import extremes
+from priorwise.families.normal import argmax
 from priorwise.families.normal.beliefs import NormalBelief
 from priorwise.sensitivity.exact.chain import exact_chain
 from priorwise.sensitivity.ladder.ladder import COUPLED, LIKELIHOOD
@@ -397,8 +398,103 @@ def test_one_pull_of_three_arms(family: Any, monkeypatch: pytest.MonkeyPatch, se
 
         assert width() == pytest.approx(np.full(2, known), rel=1e-6, abs=1e-9)
         with monkeypatch.context() as other:
+            forget()
             other.setattr(extremes, "rates", lambda eta: stats.norm.cdf(eta / 1.702))
             assert abs(width()[0] / known - 1.0) > 1e-5
+        forget()
+
+
+def of_one_factor(m: Any, v: Any, s: Any, rate: Any) -> tuple[Any, float]:
+    """``P(arm is best)`` and the mean diameter of ``rate(m + v f + s z)`` with f and z normal.
+
+    Given f, arms are independent: a trapezoidal rule over f and the value of each arm.
+    """
+    z = np.arange(-9.0, 9.0, 0.06)
+    weights = np.outer(stats.norm.pdf(z), stats.norm.pdf(z)) * 0.06**2
+    centre = m[:, None] + v[:, None] * z  # (arm, f)
+    law, diameter = np.empty(m.size), 0.0
+    for arm in range(m.size):
+        x = centre[arm][:, None] + s[arm] * z  # (f, value)
+        t = (x - np.delete(centre, arm, axis=0)[:, :, None]) / np.delete(s, arm)[:, None, None]
+        below, above = ndtr(t).prod(axis=0), ndtr(-t).prod(axis=0)
+        law[arm] = (weights * below).sum()
+        diameter += (weights * rate(x) * (below - above)).sum()
+    return law, diameter
+
+
+FAMILIES = {
+    "gaussian": pw.GaussianPrior,
+    "linear": pw.LinearGaussianPrior,
+    "logit-normal": pw.LogitNormalPrior,
+    "logistic": pw.LogisticPrior,
+}
+
+
+def one_factor_pair(name: str, arms: int, rng: np.random.Generator) -> tuple[Pair, float]:
+    """Two priors of arms that one factor moves, and the rung with one pull."""
+    family, pair, laws = FAMILIES[name], [], []
+    x, more = np.eye(arms), {}
+    if name in ("linear", "logistic"):
+        x = np.eye(arms) + 0.3 * rng.normal(size=(arms, arms))
+        more["contexts"] = x
+    rate = expit if name.startswith("logi") else np.asarray
+    for _ in range(2):
+        m, v = rng.normal(size=(2, arms))
+        s = rng.uniform(0.3, 1.2, arms)
+        back = np.linalg.inv(x)
+        cov = back @ (np.diag(s**2) + np.outer(v, v)) @ back.T
+        pair.append(family(back @ m, (cov + cov.T) / 2.0, **more))
+        laws.append(of_one_factor(m, v, s, rate))
+    return (pair[0], pair[1]), np.maximum(laws[0][0] - laws[1][0], 0.0).sum() * laws[0][1]
+
+
+def forget() -> None:
+    """Compute all anew, also after a control."""
+    for each in (argmax._first_law, argmax._first_largest, extremes._ends):
+        each.cache_clear()
+
+
+def one_pull(pair: Pair, seed: int) -> Any:
+    found = walk(*pair, TS, 1, histories=2, seed=seed).parting
+    assert found is not None
+    return found.lost + found.gained
+
+
+@pytest.mark.parametrize("arms", [4, 5, 6])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_one_pull_of_more_arms(
+    name: str, arms: int, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """To 1e-6 of itself, and not if differences of arms are taken for independent (control)."""
+    pair, known = one_factor_pair(name, arms, np.random.default_rng([seed, arms]))
+    assert one_pull(pair, seed) == pytest.approx(np.full(2, known), rel=1e-6, abs=1e-9)
+    with monkeypatch.context() as other:
+        forget()
+        for module in (argmax, extremes):
+            other.setattr(module, "all_below", lambda limits, _: ndtr(limits).prod(axis=1))
+        assert abs(one_pull(pair, seed)[0] / known - 1.0) > 1e-4
+    forget()
+
+
+@pytest.mark.validate
+@pytest.mark.parametrize("arms", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_one_pull_of_200_pairs(name: str, arms: int, seed: int) -> None:
+    rng = np.random.default_rng([seed, arms])
+    for _ in range(200):
+        pair, known = one_factor_pair(name, arms, rng)
+        assert one_pull(pair, seed) == pytest.approx(np.full(2, known), rel=1e-6, abs=1e-9)
+
+
+def test_one_pull_of_seven_arms_is_drawn(seed: int) -> None:
+    """Beyond six correlated arms the law has an error, and histories scatter."""
+    pair, known = one_factor_pair("gaussian", 7, np.random.default_rng(seed))
+    found = walk(*pair, TS, 1, histories=400, seed=seed).parting
+    assert found is not None
+    width = found.lost + found.gained
+    error = width.std(ddof=1) / np.sqrt(len(width))
+    assert error > 0.0
+    assert abs(width.mean() - known) < 5.0 * error + found.off.mean()  # false alarms: 6e-7
 
 
 def test_one_pull_with_rates_near_the_edge(seed: int) -> None:

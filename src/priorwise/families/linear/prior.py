@@ -142,6 +142,10 @@ class LinearBelief(NormalBelief):
         x = argument_checks.chosen_features(seen, actions, self.arms, self.prior.dim)
         return np.einsum("tij,ti->tj", self.root, x), np.einsum("tj,tj->t", x, self.m)
 
+    def _common(self) -> bool:
+        """Whether features come from a pool."""
+        return isinstance(self.prior.contexts, GivenContexts)
+
     def _next(self, rng: Stream, seen: Seen) -> Seen:
         """Show fresh features."""
         return replace(seen, signal=self.prior.contexts.draw(rng, self.prior.dim))

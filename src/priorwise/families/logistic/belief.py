@@ -123,8 +123,12 @@ class LogisticBelief(NormalBelief):
         """Law of the arm with the largest log odds in one draw, by quadrature; None for more."""
         return None if draws > 1 else super().argmax_law(draws, rule, seen)
 
+    def _common(self) -> bool:
+        """Whether features come from a pool."""
+        return isinstance(self.prior.contexts, GivenContexts)
+
     def extremes(self, seen: Seen) -> tuple[FloatArray, FloatArray] | None:
-        """``E[max]`` and ``E[min]`` of the rates of up to three arms before any pull, when the law
+        """``E[max]`` and ``E[min]`` of the rates of up to six arms before any pull, when the law
         of the weights is exact; None later, for more arms, and for many different contexts.
         """
         if self.pulls.any():

@@ -274,7 +274,7 @@ class LogitNormalBelief(SeparableTasks):
         return argmax_law(m, cov, self.prior.cov, draws, rule, seen)
 
     def extremes(self, seen: Seen) -> tuple[FloatArray, FloatArray] | None:
-        """``E[max]`` and ``E[min]`` of the rates of up to three arms before any pull, when the law
+        """``E[max]`` and ``E[min]`` of the rates of up to six arms before any pull, when the law
         of the log odds is exact; None later, and for more arms.
         """
         if self.pulls.any():

@@ -174,13 +174,18 @@ class NormalBelief(SeparableTasks):
         from priorwise.families.normal.argmax import argmax_law
 
         mean, cov = self._values(self.m, seen), self._value_covariance(seen)
-        return argmax_law(mean, cov, self.prior.cov, draws, rule, seen)
+        return argmax_law(mean, cov, self.prior.cov, draws, rule, seen, self._common())
 
     def extremes(self, seen: Seen) -> tuple[FloatArray, FloatArray] | None:
-        """``E[max]`` and ``E[min]`` for two arms or independent ones; None for others."""
+        """``E[max]`` and ``E[min]`` for independent arms, or few; None for others."""
         from priorwise.families.normal.argmax import normal_extremes
 
-        return normal_extremes(self._values(self.m, seen), self._value_covariance(seen), seen.mask)
+        mean, cov = self._values(self.m, seen), self._value_covariance(seen)
+        return normal_extremes(mean, cov, seen, self._common())
+
+    def _common(self) -> bool:
+        """Whether tasks have the same few laws before they differ in what was seen."""
+        return True
 
     def _value_covariance(self, seen: Seen) -> FloatArray:
         """Posterior covariances of the arms' values, ``(task, arm, arm)``."""
