@@ -115,7 +115,7 @@ def _more_than(least: float) -> str:
 def _judged(
     what: str, measured: str, holds: bool, values: FloatArray, needed: str, source: str = "paper"
 ) -> Claim:
-    """One replicate tells nothing of the noise, so nothing is claimed from it."""
+    """One replicate says nothing about the noise, so nothing is claimed from it."""
     known = len(values) > 1
     said = measured if known else "needs 2 replicates"
     return Claim(what, said, bool(holds) and known, source, needed)

@@ -49,7 +49,7 @@ def discrete() -> Problem[FinitePrior]:
     """Sixteen noiseless tasks over twenty arms, ten pulls.
 
     The paper draws the reward matrix and does not print it; this is a reconstruction. Arms 0, 5, 10
-    and 15 identify: each tells the four tasks of its group apart by rewards 0.1, 0.2, 0.3, 0.4 and
+    and 15 identify: each distinguishes its group's four tasks by rewards 0.1, 0.2, 0.3, 0.4 and
     earns 0 elsewhere. Each task has its own best arm, worth 1.
     """
     means = np.zeros((16, 20))

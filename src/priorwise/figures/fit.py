@@ -67,8 +67,8 @@ def fit_figure(prior: Any, plausible: Sequence[Any], title: str, lines: float = 
     text = "Line: the middle 90 % of tasks, thick 50 %. Dot: mean."
     if len(others):
         text += f" Orange: the same for {len(others)} priors that the data leave plausible."
-    together, told = _correlations(prior)
-    text += told
+    together, note = _correlations(prior)
+    text += note
     cell = CELL if rows <= LABELLED else 0.2
     beside = 0.0 if together is None else cell * rows + 0.25
     top = 0.62 if together is None else 0.72 + 0.058 * max(len(short_label(each)) for each in names)

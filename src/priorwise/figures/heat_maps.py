@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 INSTANCE: Final = {"task": "whole", "arm": "whole", "reward": "real", "probability": "real"}
 IDENTIFYING: Final = (0, 5, 10, 15)
-"""Arms whose reward tells tasks apart: A1, A6, A11, A16."""
+"""Arms whose reward distinguishes tasks: A1, A6, A11, A16."""
 PALETTE: Final = "Blues"
 MARK: Final = style.COLOURS[1]
 EVEN: Final = 0.245
@@ -58,7 +58,7 @@ def instance_map(
     wide, tall = CELL * arms, 0.27 * tasks
     width = left + wide + gap + bars + right
     said = (
-        "▾ Identifying arms: best in no task, but their reward tells the tasks of a group apart. "
+        "▾ Identifying arms: best in no task, but their reward identifies the task within a group. "
         "Blank: 0."
     )
     words = [[f"{value:.2g}" if value else "" for value in row] for row in rewards]

@@ -50,8 +50,8 @@ def ladder_figure(
     """
     rows, width, left, between, panel = len(bars) + len(ends) + 1, 10.6, 1.85, 0.45, 3.75
     room = 0.9 * (width - 0.3)
-    told = [line for sentence in summary for line in style.note_lines(sentence, room)]
-    tall, top = 0.46 * rows, 1.02 + 0.2 * len(told)
+    lines_above = [line for sentence in summary for line in style.note_lines(sentence, room)]
+    tall, top = 0.46 * rows, 1.02 + 0.2 * len(lines_above)
     places = [float(rows - 1 - row) for row in range(rows)]
     colours = [style.COLOURS[0] if bar.reward < TELLING * trivial else PALE for bar in bars]
     looks = list(zip(bars, colours, strict=True))
@@ -78,7 +78,7 @@ def ladder_figure(
         often.set_xlabel("probability that trajectories diverge")
         much.set_xlabel("reward in a task")
         height = page.figure.get_figheight()
-        for index, line in enumerate(told):
+        for index, line in enumerate(lines_above):
             up = 1 - (0.58 + 0.19 * index) / height
             page.figure.text(0.12 / width, up, line, fontsize=8.5, va="center")
     return page.picture

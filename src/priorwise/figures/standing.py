@@ -35,10 +35,10 @@ def standing_figure(
             wide = 2.6 if ahead else 1.2
             axes.plot([low[arm], high[arm]], [row, row], color=colour, linewidth=wide)
             axes.plot([means[arm]], [row], "D" if ahead else "o", color=colour, markersize=5.5)
-            told = f"best with {percent(float(best[arm]))}"
+            text = f"best with {percent(float(best[arm]))}"
             beside = axes.get_yaxis_transform()
             look: Any = {"ha": "left", "va": "center", "fontsize": 8, "xycoords": beside}
-            write(axes, told, (1.0, row), (6, 0), **look)
+            write(axes, text, (1.0, row), (6, 0), **look)
         name_rows(axes, [short_label(arms[int(arm)]) for arm in order], range(len(arms)))
         axes.set_ylim(len(arms) - 0.5, -0.5)
         axes.set(xlabel="mean reward of a pull, with 95 % intervals")

@@ -1,4 +1,4 @@
-"""One look for all figures: colours that colour-blind readers tell apart, names at the ends of
+"""One look for all figures: colours that colour-blind readers distinguish, names at the ends of
 lines, whole files as bytes.
 
 Matplotlib is imported when a figure is made, never before.

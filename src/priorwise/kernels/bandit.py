@@ -17,7 +17,7 @@ ARMS = 0  # first in every layout
 
 @tile(CERTAIN)
 def never_certain(p, n, state, out):
-    """Tell that a continuous belief never collapses."""
+    """Show that a continuous belief never collapses."""
     out[:] = 0.0
 
 

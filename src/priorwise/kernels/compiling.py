@@ -90,7 +90,7 @@ def _cached(function: Any) -> Any:
 
     def load_or_tell(*arguments: Any) -> Any:
         found = load(*arguments)
-        if found is None:  # nothing to load, so that Numba compiles: tell whoever looks
+        if found is None:  # nothing to load, so that Numba compiles: say so
             compiling()
         return found
 

@@ -202,8 +202,8 @@ def repeated(seen: Seen, tasks: int, times: int) -> Seen:
 
 
 def check_rule(law: FloatArray, count: int, seen: Seen) -> None:
-    """Refuse what a rule of the user's returns if it is not a law of an arm for each of ``count``
-    tasks.
+    """Raise an error if a user's rule does not return a distribution over arms for each of
+    ``count`` tasks.
     """
     if law.shape != (count, seen.arms):
         raise ArgumentError(
@@ -220,7 +220,7 @@ def check_rule(law: FloatArray, count: int, seen: Seen) -> None:
 
 
 def check_law(law: FloatArray, tasks: int, seen: Seen) -> None:
-    """Refuse what is not a law on the available arms for each task."""
+    """Raise an error for what is not a law on the available arms for each task."""
     check_rule(law, tasks, seen)
     if seen.mask is not None and law[~seen.mask].any():
         raise ArgumentError("rule", "must give probability 0 to arms not available (of value -inf)")

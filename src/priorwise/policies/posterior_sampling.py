@@ -121,7 +121,7 @@ class PosteriorSampling(SamplingPolicy):
         ``'max'``: the arm with the largest value in any draw. ``'sum'``: the arm with the largest
         sum over the draws; the larger k, the closer to the largest posterior mean. ``'softmax'``:
         an arm with probability proportional to the exponential of its sum. Or a function of the
-        values ``(task, draw, arm)`` and of ``seen`` (which tells the step) that returns each arm's
+        values ``(task, draw, arm)`` and of ``seen`` (which shows the step) that returns each arm's
         probability, ``(task, arm)``; values of arms that are not available are -inf.
 
     """

@@ -5,7 +5,7 @@ At the first step of every ``steps`` steps, k environments are drawn from the po
 next time the rule chooses from their values, whatever is learned in between. With one draw the plan
 of one MDP is followed to the end of a round, where drawing anew at every step may dither.
 
-Earlier actions of a round tell which environments were drawn, so that no Monte-Carlo constant holds
+Earlier actions of a round reveal which environments were drawn, so no Monte-Carlo constant holds
 per step given the history. Counting the draw as an action, trajectories differ by at most ``2 k R
 eps`` with R redraws: :func:`~priorwise.sensitivity.pomdp_trajectory_bound` with ``redraws=R``.
 """
@@ -79,7 +79,7 @@ class RoundSampling:
         return -(-validation.count("horizon", horizon) // self.steps)
 
     def monte_carlo_n(self, arms: int) -> None:
-        """Return None: given the history, actions tell of earlier draws."""
+        """Return None: given the history, actions reveal earlier draws."""
         validation.count("arms", arms)
 
     @property

@@ -217,7 +217,9 @@ def _at(path: Path, scale: float) -> Any:
 
 
 def _bisect(advantage: Callable[[float], Estimate], low: float, high: float) -> float:
-    """Halve the bracket while it can be told apart, then draw a straight line through its ends."""
+    """Halve the bracket while it can be distinguished, then draw a straight line through its
+    ends.
+    """
     if low == high:
         return low
     for _ in range(HALVINGS):

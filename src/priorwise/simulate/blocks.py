@@ -97,7 +97,7 @@ class Clock:
         return timed
 
     def first_block(self, block: int) -> int:
-        """Tasks that tell how long a block takes: one tile of the compiled loop; in NumPy few tasks
+        """Tasks that show how long a block takes: one tile of the compiled loop; in NumPy few tasks
         take as long as many.
         """
         return block if "numpy" in self._engines.values() else min(block, LANES)

@@ -50,7 +50,7 @@ class Decisions:
 
 
 def pair(whose: Any, method: str, what: str, value: Any) -> tuple[Any, Any]:
-    """Refuse what is not a pair."""
+    """Raise an error for what is not a pair."""
     if not isinstance(value, tuple) or len(value) != 2:
         raise ArgumentTypeError(
             f"{type(whose).__name__}.{method}", f"must return a pair of {what}", got=value
@@ -59,7 +59,7 @@ def pair(whose: Any, method: str, what: str, value: Any) -> tuple[Any, Any]:
 
 
 def _actions(actions: Any, policy: Any, method: str, seen: Seen, tasks: int) -> Any:
-    """Refuse what is not one available arm, or one real action, for each task."""
+    """Raise an error for what is not one available arm, or one real action, for each task."""
     name = f"{type(policy).__name__}.{method}"
     value = f"the return value of {name}"
     if seen.actions is not None:

@@ -38,7 +38,7 @@ class FollowsFirstPulls(Protocol):
     before: Prior  # what first pulls, which do not read it, are played with
 
     def belief(self, tasks: int) -> Any:
-        """Return a belief that refuses to be read."""
+        """Return a belief that must not be read."""
         ...
 
     def given_first_pulls(self, actions: IntArray, rewards: FloatArray) -> Prior:
@@ -107,7 +107,7 @@ def _after_first_pulls(
     """Play the first pulls of a block by themselves, then everything with the prior that follows
     from them.
     """
-    # refused here if it reads the belief
+    # an error here if it reads the belief
     seen, rng = Seen(1, horizon, prior.arms), Streams(0, np.zeros(1, np.uint64))
     policy.act(believed.belief(1), seen, rng.at(Purpose.POLICY, 1))
 

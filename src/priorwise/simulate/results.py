@@ -56,7 +56,7 @@ class Tally:
 
     @property
     def std_error(self) -> FloatArray:
-        """Standard error of each mean; infinite after a single task, which tells nothing of the
+        """Standard error of each mean; infinite after a single task, which says nothing about the
         spread.
         """
         if self.count < 2:

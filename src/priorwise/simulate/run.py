@@ -57,7 +57,7 @@ def simulate(
     batch
         Rewards are seen after every so many pulls, at most ``horizon``; the last batch may be
         shorter. All pulls of a batch are chosen from one belief, as ``policy.allocate`` does;
-        curves are by pull as ever.
+        curves are still per pull.
     keep
         Return actions and rewards of every task too, ``(task, step)``.
     engine
@@ -151,7 +151,7 @@ class Simulation:
         threads: int | None,
         block: int | None,
     ) -> None:
-        """Refuse what cannot be run, and choose who runs each policy."""
+        """Raise an error for what cannot be run, and choose who runs each policy."""
         self.horizon = horizon = validation.count("horizon", horizon)
         self.tasks = tasks = validation.count("tasks", tasks)
         self.seed = validation.seed(seed)
@@ -198,7 +198,7 @@ class Simulation:
         check_block(prior, [policy for policy, _ in literal], belief=largest, **size)
 
     def runs(self, progress: bool | None, pairs: PairTally | None = None) -> dict[str, Run]:
-        """Run all tasks, block by block; ``pairs`` is told what each earned."""
+        """Run all tasks, block by block; ``pairs`` gets what each earned."""
         builders = {
             name: RunBuilder(self.tasks, self.horizon, self.seed, each.engine, self.keep)
             for name, each in self.runners.items()

@@ -35,7 +35,7 @@ def check_run(
     named: str = "tasks",
     times_named: str = "",
 ) -> None:
-    """Refuse a simulation of absurd size, by the names of its arguments.
+    """Raise an error for a simulation of absurd size, by the names of its arguments.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ def check_run(
 def check_block(
     prior: Any, policies: Sequence[Any], *, horizon: int, block: int, belief: int, blocks: int
 ) -> None:
-    """Refuse blocks that do not fit: ``belief`` numbers about each of ``block`` tasks, ``blocks``
-    of them at once. ``policies`` are those that run in NumPy.
+    """Raise an error for blocks that do not fit: ``belief`` numbers about each of ``block`` tasks,
+    ``blocks`` of them at once. ``policies`` are those that run in NumPy.
     """
     rows = 32.0 * horizon / LANES + 32.0 * prior.arms * getattr(prior, "dim", 1)
     if policies:
@@ -119,9 +119,7 @@ _most_threads: ContextVar[int | None] = ContextVar("most_threads", default=None)
 
 @contextmanager
 def at_most_threads(count: int) -> Iterator[None]:
-    """Let simulations inside use so many threads unless they are told otherwise; for workers that
-    share a machine.
-    """
+    """Let simulations inside use so many threads by default; for workers that share a machine."""
     token = _most_threads.set(count)
     try:
         yield

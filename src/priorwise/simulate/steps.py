@@ -133,7 +133,7 @@ def steps(
 
 
 def _valued(method: str, values: Any, environment: Any, shape: tuple[int, ...]) -> FloatArray:
-    """Refuse what is not a number for each task (and arm)."""
+    """Raise an error for what is not a number for each task (and arm)."""
     values = np.asarray(values)
     if values.shape != shape or values.dtype.kind not in "fiu" or np.isnan(values).any():
         of = "each task and arm" if len(shape) == 2 else "each task"
@@ -146,7 +146,7 @@ def _valued(method: str, values: Any, environment: Any, shape: tuple[int, ...]) 
 
 
 def _rewards(environment: roles.Environment, earned: Any, tasks: int, step: int) -> FloatArray:
-    """Refuse what is not a finite reward for each task."""
+    """Raise an error for what is not a finite reward for each task."""
     earned = np.asarray(earned)
     if earned.shape != (tasks,) or earned.dtype.kind not in "fiub" or not np.isfinite(earned).all():
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""Contexts that tell of the task: rewards ``v_a'L x`` with a matrix L and a covariance of contexts
+"""Informative contexts: rewards ``v_a'L x`` with a matrix L and a covariance of contexts
 that both depend on the kind of task; wrong priors mistake how likely each kind is.
 """
 
@@ -53,7 +53,7 @@ def limit(true: Any, believed: Any, policy: Policy, horizon: int, seed: int) -> 
 
 
 CASE: Final = Case(
-    title="Contexts that tell of the task",
+    title="Informative contexts",
     axis="odds of the second kind believed, as a multiple of the true ones",
     true=lambda: believed(1.0),
     wrong=believed,

@@ -101,7 +101,7 @@ def limit(true: Any, believed: Any, policy: Policy, horizon: int, seed: int) -> 
 
 
 CASE: Final = Case(
-    title="A model of one's own",
+    title="A model of your own",
     axis="spread of shops believed, as a multiple of the true one",
     true=lambda: believed(Orders(SCALE)),
     wrong=lambda factor: believed(Orders(SCALE * factor)),

@@ -137,7 +137,7 @@ def run_experiments(
         takes long.
     others
         Experiments that earlier calls may have finished in ``out``: those whose blocks are all
-        there, made with this seed, these replicates and this code, are told among the results as
+        there, made with this seed, these replicates and this code, are listed among the results as
         ``kept``; those with other blocks as ``stale``. None of them runs.
     """
     validation.one_of("where", where, Where)

@@ -53,8 +53,8 @@ class ExchangeableBetaPrior(Serializable):
 
     def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
         """Say what this family leaves out."""
-        told = "arms of one task are taken as independent: what they share counts as difference"
-        return [f"{told} between arms"]
+        independent = "arms of one task are taken as independent"
+        return [f"{independent}: a shared task effect is counted as variation between arms"]
 
     def for_arms(self, arms: int) -> BetaPrior:
         """Return the prior of a task with this many arms."""

@@ -92,7 +92,7 @@ class BetaMoments:
     steps: int | None = field(default=None, validator=Count())
 
     def for_tasks(self, known: KnownTasks) -> "BetaMoments":
-        """Refuse tasks whose rewards are not 0 or 1, or with other arms."""
+        """Raise an error for tasks whose rewards are not 0 or 1, or with other arms."""
         known.check_binary(self)
         known.check_arms(self, arms=self.arms)
         return evolve(self, arms=known.arms)

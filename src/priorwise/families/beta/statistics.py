@@ -15,7 +15,7 @@ from priorwise.fitting.columns import counts
 from priorwise.fitting.statistics import PerArm
 
 MOST_PULLS: Final = (1 << 31) - 1
-"""Pulls of one arm in one task: pairs of successes and pulls up to this are told apart by one
+"""Pulls of one arm in one task: pairs of successes and pulls up to this are distinguished by one
 integer.
 """
 

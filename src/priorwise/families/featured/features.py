@@ -23,7 +23,7 @@ MOST_WORDS: Final = 50
 MISSING: Final = ("na", "n/a", "nan", "null", "none")
 """Words that stand for a missing number, among numbers that are written as text."""
 COLLINEAR: Final = 1e-7
-"""Share of a feature's spread below which what others do not tell of it is rounding."""
+"""Share of a feature's spread: an unexplained part below it is rounding."""
 HALF: Final = 0.5
 """Spread of a number that is 0 or 1, at most; for rare words more than they have, so that little is
 made of the few tasks with one.
@@ -90,8 +90,8 @@ class TaskFeatures(Serializable):
     @classmethod
     def of(cls, columns: Mapping[str, NDArray[Any]], tasks: Any) -> TaskFeatures:
         """Learn which words and numbers tasks have; ``columns`` are ``(task,)`` each, of text or
-        numbers. Refuse what tells no effect: features that are constant, follow from others, or are
-        as many as the tasks.
+        numbers. Raise an error for features without an effect: constant ones, those that follow
+        from others, and as many as the tasks.
         """
         known: list[tuple[str, ...] | None] = []
         centre: list[float] = []
@@ -126,7 +126,7 @@ class TaskFeatures(Serializable):
         if len(labels) + 1 >= tasks:
             raise ArgumentError(
                 "task_features",
-                f"are too many to tell their effects: {len(labels)} (words count once for each "
+                f"are too many to identify their effects: {len(labels)} (words count once for each "
                 f"but one) for {tasks:,} tasks",
                 cure="leave some out",
             )
@@ -135,10 +135,10 @@ class TaskFeatures(Serializable):
         for place in np.flatnonzero(own < COLLINEAR * np.linalg.norm(z, axis=0)):
             weights = np.linalg.lstsq(z[:, :place], z[:, place])[0][1:]
             others = [labels[i] for i in np.flatnonzero(np.abs(weights) > 1e-6)]
-            told = " and ".join(map(repr, others[:SHOWN])) or "others"
+            names = " and ".join(map(repr, others[:SHOWN])) or "others"
             raise ArgumentError(
                 "task_features",
-                f"must not follow from others, but {labels[place - 1]!r} follows from {told}",
+                f"must not follow from others, but {labels[place - 1]!r} follows from {names}",
                 cure="leave one out",
             )
 

@@ -20,7 +20,7 @@ from priorwise.fitting.fits import PriorFit, ReadablePrior
 SURE: Final = 1.959964
 """Standard errors of a 95 % interval."""
 NAMED: Final = 8
-"""Arms whose effects are told in words."""
+"""Arms whose effects are printed in words."""
 
 
 @final
@@ -141,11 +141,11 @@ class FeaturedPrior(Serializable):
 
     def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
         """Say which tasks the base is of, and what each feature does."""
-        told = [f"base: the prior of a task with {self.features.at_base}"]
+        lines = [f"base: the prior of a task with {self.features.at_base}"]
         if isinstance(self.base, ReadablePrior):
             own = {name.removeprefix("base."): each for name, each in std_errors.items()}
-            told += self.base.in_words(own)
-        told.append("effects of features on the mean, with 95 % intervals:")
+            lines += self.base.in_words(own)
+        lines.append("effects of features on the mean, with 95 % intervals:")
         references = {}
         for name, words in zip(self.features.names, self.features.words, strict=True):
             first, *others = words or ("",)
@@ -163,8 +163,8 @@ class FeaturedPrior(Serializable):
                 spans = [f"{arm} {span}" for arm, span in pairs]
             more = [f"and {len(spans) - NAMED} more arms"] if len(spans) > NAMED else []
             what = references.get(label, f"{label} higher by 1")
-            told.append(f"  {what}: {', '.join(spans[:NAMED] + more)}")
-        return told
+            lines.append(f"  {what}: {', '.join(spans[:NAMED] + more)}")
+        return lines
 
     def _refuse(self) -> NoReturn:
         raise MissingCapability(
@@ -175,13 +175,13 @@ class FeaturedPrior(Serializable):
 
     @property
     def arms(self) -> int:
-        """Refuse: tasks without features have no prior."""
+        """Raise an error: tasks without features have no prior."""
         self._refuse()
 
     def sample(self, rng: Any, tasks: int) -> Any:
-        """Refuse: tasks without features have no prior."""
+        """Raise an error: tasks without features have no prior."""
         self._refuse()
 
     def belief(self, tasks: int) -> Any:
-        """Refuse: tasks without features have no prior."""
+        """Raise an error: tasks without features have no prior."""
         self._refuse()

@@ -68,7 +68,9 @@ class FiniteCounts:
     )
 
     def for_tasks(self, known: KnownTasks) -> "FiniteCounts":
-        """Refuse tasks with other arms, another noise, or candidates other than these."""
+        """Raise an error for tasks with other arms, another noise, or candidates other than
+        these.
+        """
         check_candidates(self, self.candidates, known)
         return self
 
@@ -99,15 +101,15 @@ class FiniteCounts:
         possible = left > 0
         weights = softmax(np.where(possible[:, None], values, 0.0), axis=1)
         sure = (self.level < 1.0) & (weights.max(axis=1) >= self.level)
-        told = possible & ((left == 1) | sure)
-        counts = np.bincount(weights[told].argmax(axis=1), minlength=support).astype(np.float64)
+        identified = possible & ((left == 1) | sure)
+        counts = np.bincount(weights[identified].argmax(axis=1), minlength=support).astype(float)
         smoothing = 1.0 / support if self.smoothing is None else self.smoothing
         raised = counts + smoothing
-        n = int(told.sum())
+        n = int(identified.sum())
         if (impossible := int((~possible).sum())) > 0:
             warnings.append(f"{impossible} tasks are none of the candidates")
         if n == 0:
-            warnings.append("no episode told its task: the prior is uniform")
+            warnings.append("no episode identified its task: the prior is uniform")
             raised = np.ones(support)
         probs = raised / raised.sum()
         errors = np.sqrt(probs * (1.0 - probs) / n) if n else np.full(support, np.inf)

@@ -222,8 +222,8 @@ class FinitePrior(Serializable):
         """Return the belief about tasks of which all that was seen is in their statistics.
 
         It equals that of one update per pull, but for rounding; tasks may have had different
-        numbers of pulls. A task that the prior deems impossible starts again from the prior, and
-        forgets all its pulls.
+        numbers of pulls. A task that the prior rules out starts again from the prior, and forgets
+        all its pulls.
         """
         start, seen = log_probs(self.probs), seen_by(self, statistics)
         seen.check_about(self)

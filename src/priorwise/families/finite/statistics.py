@@ -107,7 +107,9 @@ class FiniteStatistics(PerTask):
         self.check_about(candidates)
 
     def check_about(self, prior: FinitePrior) -> None:
-        """Refuse likelihoods of other candidates than those of a prior, where they are known."""
+        """Raise an error for likelihoods of other candidates than those of a prior, where they are
+        known.
+        """
         mine = self.candidates
         if mine is None or mine is prior:
             return
@@ -155,14 +157,14 @@ CANDIDATES: Final = "a FinitePrior, whose support and noise are used"
 
 
 def finite(candidates: Any) -> FinitePrior:
-    """Refuse what is no finite prior."""
+    """Raise an error for what is no finite prior."""
     validation.instance("candidates", candidates, FinitePrior, CANDIDATES)
     return candidates
 
 
 def check_candidates(estimator: Any, candidates: FinitePrior, known: KnownTasks) -> None:
-    """Refuse tasks that are none of the candidates: other arms, another noise, or a start with
-    other means.
+    """Raise an error for tasks that are none of the candidates: other arms, another noise, or a
+    start with other means.
     """
     name = type(estimator).__name__
     known.check_arms(estimator, candidates=candidates.arms)

@@ -187,7 +187,7 @@ def possible_tasks(state, support, g):
 
 @tile(kinds.CERTAIN)
 def certain(p, n, state, out):
-    """Tell whether one possible task is left."""
+    """Show whether one possible task is left."""
     one, zero = splat(1.0), splat(0.0)
     for g in range(0, LANES, WIDTH):
         count, _ = possible_tasks(state, n[At.SUPPORT], g)

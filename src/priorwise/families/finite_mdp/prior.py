@@ -1,8 +1,8 @@
 """A prior on finitely many MDPs: candidate c with probability probs[c], met for several rounds.
 
 Transitions and mean rewards of every candidate are known, so that a task is learned by telling the
-candidates apart. A history that the held prior deems impossible makes the belief start again from
-that prior, and counts that it did.
+candidates apart. A history that the held prior rules out makes the belief start again from that
+prior, and counts that it did.
 """
 
 from __future__ import annotations
@@ -279,8 +279,8 @@ class FiniteMdpPrior(Serializable):
     def belief_given(self, statistics: Any) -> FiniteMdpBelief:
         """Return the belief about tasks of which all that was seen is in their statistics.
 
-        It equals that of one update per step, but for rounding. A task that the prior deems
-        impossible starts again from the prior, and forgets all that was seen of it.
+        It equals that of one update per step, but for rounding. A task that the prior rules out
+        starts again from the prior, and forgets all that was seen of it.
         """
         from priorwise.families.finite_mdp.evidence import likelihood_of
 

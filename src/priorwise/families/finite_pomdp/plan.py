@@ -118,9 +118,9 @@ def _arrows(node: Node) -> list[str]:
         return []
     if len(places) == 1:
         return [f"-> #{node.branches[0].after}"]
-    tells = len({branch.reward for branch in node.branches}) > 1
+    rewards_differ = len({branch.reward for branch in node.branches}) > 1
     return [
-        (f"reward {branch.reward:g}, " if tells else "")
+        (f"reward {branch.reward:g}, " if rewards_differ else "")
         + f"{branch.observation} ({branch.chance:.3g}) -> #{branch.after}"
         for branch in node.branches
     ]

@@ -1,8 +1,8 @@
 """A prior on finitely many POMDPs: candidate c with probability probs[c], whose state is hidden.
 
 All that there is to know of every candidate is known, so that a task is learned by telling the
-candidates apart and by filtering the state under each of them. A history that the held prior deems
-impossible makes the belief start again from that prior, and counts that it did.
+candidates apart and by filtering the state under each of them. A history that the held prior rules
+out makes the belief start again from that prior, and counts that it did.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ class FinitePomdpPrior(Serializable):
 
     @property
     def candidates(self) -> FloatArray:
-        """All that tells the candidates apart, ``(candidate, entry)``."""
+        """All that distinguishes the candidates, ``(candidate, entry)``."""
         parts = (self.transitions, self.observations, self.rewards, self.start)
         return np.concatenate([each.reshape(self.support, -1) for each in parts], axis=1)
 

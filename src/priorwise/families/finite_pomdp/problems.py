@@ -30,7 +30,7 @@ def tiger(
     """The tiger problem with unknown accuracy, after Kaelbling, Littman and Cassandra (1998,
     Artificial Intelligence 101).
 
-    A tiger is behind the left or the right door, a treasure behind the other. Listening tells the
+    A tiger is behind the left or the right door, a treasure behind the other. Listening reports the
     tiger's side with a probability that is the same at every step and is not known. Opening a door
     ends the game, and the next tiger is put behind one of the doors at random.
 

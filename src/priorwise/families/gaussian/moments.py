@@ -95,11 +95,11 @@ class GaussianMoments(MomentEstimator):
     Notes
     -----
     A covariance with a negative eigenvalue is projected on the positive semi-definite matrices, and
-    the fit is ``at_boundary``. What the data cannot tell is filled in, with a warning: an arm that
-    no task pulled has the average of the other means and the variance ``noise_var`` (a prior worth
-    one pull), and so has every arm where a single task leaves the spread unknown; such a fit is
-    ``at_boundary`` and the standard errors are infinite there. With ``"no-cov"`` an arm that no
-    task pulled has mean 0, which is what the paper's average of ``A r e_a`` gives, and the assumed
+    the fit is ``at_boundary``. The fit fills in what the data do not determine, with a warning. An
+    arm that no task pulled gets the average of the other means and the variance ``noise_var`` (a
+    prior worth one pull). So does every arm if a single task leaves the spread unknown. Such a fit
+    is ``at_boundary`` and its standard errors are infinite there. With ``"no-cov"`` an arm that no
+    task pulled has mean 0, as the paper's average of ``A r e_a`` gives, and the assumed
     variance.
 
     Examples
@@ -145,8 +145,8 @@ class GaussianMoments(MomentEstimator):
         return STEPS.get(self.variant, 2)
 
     def for_tasks(self, known: KnownTasks) -> "GaussianMoments":
-        """Take the noise from the tasks if it was left open; refuse tasks with other arms or
-        another noise.
+        """Take the noise from the tasks if it was left open; raise an error for tasks with other
+        arms or another noise.
         """
         given = {"mean": self.mean, "cov": self.cov}
         sizes = {name: np.shape(each)[0] for name, each in given.items() if each is not None}

@@ -120,7 +120,7 @@ class RunningMeanPrior:
         return self.law.held
 
     def sample(self, rng: Stream, tasks: int) -> Environment:
-        """Refuse: this is not a law of tasks."""
+        """Raise an error: this is not a law of tasks."""
         raise ArgumentTypeError(
             "prior",
             "must be one to sample from, unlike a RunningMeanPrior",

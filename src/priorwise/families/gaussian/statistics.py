@@ -104,7 +104,7 @@ class GaussianStatistics(PerArm):
 
         An estimate with standard error e says as much as ``noise_var / e^2`` pulls with that mean
         reward; these precisions need not be whole. Estimators and priors must hold the same
-        ``noise_var``, which is checked; estimates cannot tell what it is.
+        ``noise_var``, which is checked; estimates cannot show what it is.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class GaussianStatistics(PerArm):
         return float(np.maximum(left, 0.0).sum()), float(np.maximum(self.pulls - 1.0, 0.0).sum())
 
     def check_noise(self, noise_var: FloatArray, holder: str) -> None:
-        """Refuse a noise other than that of the estimates."""
+        """Raise an error for a noise other than that of the estimates."""
         check_unit(self.unit, noise_var, holder)
 
     def without_squares(self) -> Self:

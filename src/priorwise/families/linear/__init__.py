@@ -33,7 +33,7 @@ def _information(prior: LinearGaussianPrior, statistics: Any) -> tuple[FloatArra
     if statistics.noise_var is None and np.ptp(prior.noise_var) > 0.0:
         raise ArgumentError(
             "noise_var",
-            "must be the same for all arms, as plain sums over arms cannot tell them apart",
+            "must be the same for all arms, as plain sums over arms cannot distinguish them",
             cure="read the tasks with noise_var=..., the variances of the arms",
         )
     noise = float(prior.noise_var[0])

@@ -1,6 +1,6 @@
 """Laws of contexts: what features the arms have at each pull. The law is known to the learner and
-shared by all priors compared, unless it is a part of the unknown task: then features tell which
-law they follow (:mod:`priorwise.families.mixture.contexts`).
+shared by all priors compared, unless it is a part of the unknown task: then features show which law
+they follow (:mod:`priorwise.families.mixture.contexts`).
 """
 
 from functools import cache
@@ -61,7 +61,9 @@ def law_of_contexts(contexts: Any) -> Contexts:
 
 
 def check_weights(law: Contexts, size: int) -> None:
-    """Refuse a law whose features are not as many as there are weights, where it says how many."""
+    """Raise an error for a law whose features are not as many as there are weights, where it says
+    how many.
+    """
     dim = law.features.shape[2] if isinstance(law, GivenContexts) else getattr(law, "dim", size)
     if dim != size:
         raise ArgumentError("contexts", f"have {dim} features, but mean has {size} weights")

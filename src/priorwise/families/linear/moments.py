@@ -74,8 +74,8 @@ class LinearMoments(MomentEstimator):
     largest_condition: float = field(default=1e8, validator=Number(1.0))
 
     def for_tasks(self, known: KnownTasks) -> "LinearMoments":
-        """Take the noise from the tasks if it was left open; refuse tasks with other features or
-        another noise.
+        """Take the noise from the tasks if it was left open; raise an error for tasks with other
+        features or another noise.
         """
         known.check_contexts(self, self.contexts)
         return evolve(self, noise_var=known.noise_for(self, self.noise_var, one_for_all=True))

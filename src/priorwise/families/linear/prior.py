@@ -165,7 +165,7 @@ class LinearBelief(NormalBelief):
         return self._best_after(seen, 1)
 
     def best_after_pulls(self, seen: Seen, pulls: int) -> FloatArray:
-        """Return the same after several pulls with the same features, exact; refused where features
+        """Return the same after several pulls with the same features, exact; an error if features
         change from pull to pull.
         """
         contexts = self.prior.contexts

@@ -126,8 +126,8 @@ class LinearStatistics(PerTask):
 
     @classmethod
     def known(cls, prior: Any) -> dict[str, Any]:
-        """Features, names, and the noise where it differs between arms: sums over arms cannot tell
-        noises apart, and so must be in its units.
+        """Features, names, and the noise where it differs between arms: sums over arms cannot
+        distinguish noises, and so must be in its units.
         """
         noise = prior.noise_var if np.ptp(prior.noise_var) > 0.0 else None
         return {"dim": prior.dim, "noise_var": noise, "names": prior.names}

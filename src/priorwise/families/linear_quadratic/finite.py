@@ -136,7 +136,7 @@ class FiniteLinearQuadraticBelief(Candidates):
     prior: FiniteLinearQuadraticPrior
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        """Refuse: there are no arms whose values could be drawn."""
+        """Raise an error: there are no arms whose values could be drawn."""
         raise ArgumentTypeError("arms", NO_ARMS)
 
     def environments(self, points: IntArray, seen: Seen) -> DrawnCandidates:

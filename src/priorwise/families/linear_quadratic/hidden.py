@@ -2,7 +2,7 @@
 
 A step moves the state, ``x' = A x + B u + w``, and shows ``y = C x + v`` with ``w ~ N(0,
 diag(noise_var))`` and ``v ~ N(0, diag(output_var))``. It costs ``y'Qy + u'Ru``: what is shown and
-what is done, so that the reward tells no more than the signal. Given a candidate, the state has the
+what is done, so that the reward shows no more than the signal. Given a candidate, the state has the
 normal law of the Kalman filter, and the best action is ``-K E[x]`` with the gain of the known state
 (separation of estimation and control).
 """
@@ -330,7 +330,7 @@ class LqgBelief(Candidates):
     spread: FloatArray  # (task, candidate, state, state)
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        """Refuse: there are no arms whose values could be drawn."""
+        """Raise an error: there are no arms whose values could be drawn."""
         raise ArgumentTypeError("arms", NO_ARMS)
 
     def given(self, seen: Seen) -> Self:

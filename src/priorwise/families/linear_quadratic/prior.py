@@ -186,7 +186,7 @@ class LinearQuadraticBelief(SeparableTasks):
         return np.asarray(spread @ spread.swapaxes(-1, -2))
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        """Refuse: there are no arms whose values could be drawn."""
+        """Raise an error: there are no arms whose values could be drawn."""
         raise ArgumentTypeError("arms", NO_ARMS)
 
     def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnSystems:

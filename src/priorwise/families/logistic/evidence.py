@@ -1,4 +1,4 @@
-"""How likely a logistic prior deems what tasks earned, by Laplace's approximation."""
+"""The likelihood of what tasks earned under a logistic prior, by Laplace's approximation."""
 
 import numpy as np
 

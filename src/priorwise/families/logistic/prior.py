@@ -1,8 +1,8 @@
 """Bernoulli rewards in a context: w ~ N(mean, cov), r ~ Bernoulli(1 / (1 + e^-(x_a'w))), with the
 features x_a drawn afresh at each pull.
 
-The posterior has no closed form, and no sum of fixed size tells all of a task: a belief keeps every
-pull, and Laplace's approximation of the law of the weights (``laplace``), which each update finds
+The posterior has no closed form, and no sum of fixed size is enough: a belief keeps every pull,
+and Laplace's approximation of the law of the weights (``laplace``), which each update finds
 anew from the mode before it.
 """
 

@@ -1,5 +1,5 @@
 """What is kept of a task with Bernoulli rewards in features: every pull, since no sum of fixed size
-tells all.
+is enough.
 """
 
 from dataclasses import dataclass
@@ -151,7 +151,7 @@ class LogisticStatistics(PerTask):
 
 
 def check_features(name: str, x: FloatArray) -> None:
-    """Refuse features with which log odds would leave all bounds."""
+    """Raise an error for features with which log odds would leave all bounds."""
     if x.size and max(x.max(), -x.min()) > LARGEST:
         raise ArgumentError(
             name,

@@ -71,18 +71,18 @@ class ExchangeableLogitNormalPrior(Serializable):
         together.
         """
         rate = 1.0 / (1.0 + np.exp(-self.mean))
-        told = [f"log odds of a middling arm {self.mean:.2f}: a rate of {rate:.3g}"]
+        lines = [f"log odds of the median arm {self.mean:.2f}: a rate of {rate:.3g}"]
         error = float(std_errors.get("correlation", np.nan))
         said = f"correlation {self.correlation:.2f}"
         if np.isfinite(error):
             said += f" ± {error:.2f}"
         if abs(self.correlation) <= 2.0 * error:
-            return [*told, f"no sign that arms of one task move together: {said}"]
+            return [*lines, f"no sign that arms of one task move together: {said}"]
         if self.correlation <= 0.0:
             how = "move apart" if self.correlation < 0.0 else "are taken as independent"
-            return [*told, f"arms of one task {how}: {said}"]
+            return [*lines, f"arms of one task {how}: {said}"]
         share = "so that share of the variance of log odds belongs to the task"
-        return [*told, f"arms of one task move together: {said}, {share}"]
+        return [*lines, f"arms of one task move together: {said}, {share}"]
 
     def sample(self, rng: Stream, tasks: int, *, arms: int) -> BanditEnvironment:
         """Environments with this many arms."""

@@ -1,6 +1,6 @@
 """The law of one arm's log odds, better than that of the normal approximation.
 
-Expectation propagation leaves each arm a normal law of what the other arms tell about it. With few
+Expectation propagation leaves each arm a normal law of what the other arms show about it. With few
 clicks that is skewed, and the variance of a rare rate lives in its tail. So each other arm's normal
 factor is replaced by its counts as well, one at a time, given the arm's own log odds:
 

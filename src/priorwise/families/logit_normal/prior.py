@@ -157,7 +157,7 @@ def packed(mean: FloatArray, root: FloatArray) -> tuple[FloatArray, IntArray]:
 
 
 def check_sizes(mean: FloatArray, var: FloatArray, name: str = "cov") -> None:
-    """Refuse log odds at which rates are 0 or 1 to all digits."""
+    """Raise an error for log odds at which rates are 0 or 1 to all digits."""
     if np.abs(mean).max() > MOST_MEAN:
         raise ArgumentError(
             "mean",

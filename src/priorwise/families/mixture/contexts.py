@@ -4,7 +4,7 @@
 The environment ``phi`` is a component k, which fixes the law of contexts, and what the component
 draws (weights). By Bayes' rule the features x_1, ..., x_h that a task has shown weigh a component
 by ``prod_i p_k(x_i)`` beside what it makes of the rewards; with the same laws everywhere this
-cancels. So a task tells of its rewards before the first one is earned.
+cancels. So contexts predict a task's rewards before the first one is earned.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ from priorwise.core.types import FloatArray, IntArray
 
 @runtime_checkable
 class TellingContexts(Protocol):
-    """Contexts whose law has a density, so that features tell which of several laws they follow."""
+    """Contexts whose law has a density, so that features show which of several laws they follow."""
 
     @property
     def measure(self) -> Any:
-        """What the density is relative to: laws are told apart only where these are equal."""
+        """What the density is relative to: laws are distinguished only where these are equal."""
         ...
 
     def draw(self, rng: Stream, dim: int) -> FloatArray:
@@ -63,8 +63,8 @@ class OwnContexts:
 def own_contexts(components: Sequence[Any]) -> OwnContexts | None:
     """Return the laws of contexts of components that do not share one; None where they do.
 
-    Refuses laws that features do not tell apart: without a density, or with densities relative to
-    different measures.
+    Raises an error for laws that features cannot distinguish: without a density, or with densities
+    relative to different measures.
     """
     laws: tuple[Any, ...] = tuple(getattr(part, "contexts", None) for part in components)
     if any(isinstance(law, OwnContexts) for law in laws):
@@ -119,5 +119,5 @@ class OwnContextsEnvironment:
         return np.asarray(self.tasks.values(signal))
 
     def log(self, signal: Signal, actions: IntArray) -> FloatArray:
-        """All features that were shown, ``(task, arm x dim)``: those of all arms tell the law."""
+        """All features that were shown, ``(task, arm x dim)``: those of all arms show the law."""
         return np.asarray(signal, dtype=np.float64).reshape(len(actions), -1)

@@ -171,7 +171,7 @@ class MixturePrior(Serializable):
         for place, part in enumerate(parts):
             what = f"the belief of components[{place}], a {type(part).__name__},"
             members = argument_checks.members(PredictiveBelief)
-            argument_checks.role(what, part, "a belief that tells how likely rewards are", *members)
+            argument_checks.role(what, part, "a belief that knows how likely rewards are", *members)
         return self._belief(parts, self.log_probs(tasks))
 
     def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:
@@ -294,11 +294,11 @@ class MixtureBelief:
         """Condition every component, and weigh it by how likely it deemed the contexts and the
         reward.
 
-        Where no component deems it possible, the weights stay; a component that is out of question
+        If no component allows it, the weights stay; a component that is out of question
         for good is no problem.
         """
         actions, rewards = argument_checks.played(self, seen, actions, rewards)
-        # each refuses what it cannot have seen
+        # each raises an error for what it cannot have seen
         parts = tuple(part.update(seen, actions, rewards, after) for part in self.parts)
         if self.since is not None:
             return replace(self, parts=parts)

@@ -238,9 +238,9 @@ def mixture_tiles(
     """
     parts = [replace(each, means_tie=True) for each in parts]
     first = parts[0]
-    told = first.evidence or first.predictive
+    evidence = first.evidence or first.predictive
     alike = all(run_alike(first, each) for each in parts[1:])
-    if not alike or first.sample_from is None or told is None or not uses <= ASKED:
+    if not alike or first.sample_from is None or evidence is None or not uses <= ASKED:
         return None
     with np.errstate(divide="ignore"):
         logs = np.log(probs)

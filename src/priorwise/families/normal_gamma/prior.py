@@ -344,7 +344,7 @@ class NormalGammaBelief(SeparableTasks):
 
     def best_after(self, seen: Seen) -> FloatArray:
         """``E max(c, m + sqrt(b / (a k (k + 1))) T_(2a))`` for each pulled arm, c the best of the
-        other means; exact, and infinite (refused) without a mean.
+        other means; exact, and infinite (an error) without a mean.
         """
         return self.best_after_pulls(seen, 1)
 

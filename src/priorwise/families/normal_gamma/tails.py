@@ -34,7 +34,7 @@ def tail_conditions(prior: NormalGammaPrior) -> tuple[StudentTails, ...]:
 
 
 def diameter(prior: NormalGammaPrior) -> DiameterLaw:
-    """Law of the diameter, by quadrature for any number of laws; refused where it has no mean."""
+    """Law of the diameter, by quadrature for any number of laws; an error where it has no mean."""
     least = float(prior.shape.min())
     if least < LEAST:
         why = "is infinite" if least <= 0.5 else "depends on values beyond the range of floats"

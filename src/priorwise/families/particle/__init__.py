@@ -1,4 +1,4 @@
-"""Models of one's own: any prior with a sampler, any law of rewards with a density."""
+"""Models of your own: any prior with a sampler, any law of rewards with a density."""
 
 from typing import Any
 

@@ -22,7 +22,7 @@ TRIED: Final = 8  # rows of parameters on which functions are tried
 
 
 def function(name: str, value: Any, of: str, *, needed: bool = False) -> None:
-    """Refuse what is not a function; None is fine unless one is needed."""
+    """Raise an error for what is not a function; None is fine unless one is needed."""
     if isinstance(value, type) or not (callable(value) or (value is None and not needed)):
         raise ArgumentTypeError(name, f"must be a function of {of}", got=value)
 
@@ -42,8 +42,8 @@ def streams(key: int, rows: int) -> Streams:
 
 
 def particles(sample: Callable[[Stream], Any], key: int, count: Any) -> FloatArray:
-    """Draw the particles, ``(particle, d)``; refuse a function whose rows depend on anything but
-    their own random numbers.
+    """Draw the particles, ``(particle, d)``; raise an error for a function whose rows depend on
+    anything but their own random numbers.
     """
     count = validation.count("particles", count, least=2)
     sizes.check_memory(
@@ -133,7 +133,7 @@ def contexts_of(contexts: Any, dim: Any) -> tuple[Any, int | None]:
             raise ArgumentError("dim", f"is {shown(dim)}, but contexts have {known} features")
         return law, known
     if dim is None:
-        raise ArgumentError("dim", "must be given, as these contexts do not tell how many features")
+        raise ArgumentError("dim", "must be given, as these contexts do not say how many features")
     return law, validation.count("dim", dim)
 
 

@@ -74,7 +74,7 @@ class Diagnosis(Tabular):
 
 
 def diagnosed(prior: Any, run: Any) -> Diagnosis:
-    """Tell the prior's belief the pulls of a kept run, one after the other."""
+    """Show the prior's belief the pulls of a kept run, one after the other."""
     validation.instance("run", run, Run, "a Run with keep=True")
     from priorwise.families.particle.statistics import ParticleStatistics as Kind
 

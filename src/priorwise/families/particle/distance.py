@@ -26,7 +26,7 @@ from priorwise.theory.distance import BothBeliefs
 SIGMAS: Final = 6.0
 """Standard errors by which two densities may seem not to have one constant."""
 UNMET: Final = 20.0  # draws that a rare event may be short of
-ENOUGH: Final = 100  # draws that tell
+ENOUGH: Final = 100  # draws that are enough
 
 
 def pair(p: ParticlePrior, q: ParticlePrior) -> Any:
@@ -40,7 +40,7 @@ def pair(p: ParticlePrior, q: ParticlePrior) -> Any:
 
 
 def _check_densities(p: ParticlePrior, q: ParticlePrior) -> None:
-    """Refuse priors whose densities are not known, or of which one has none."""
+    """Raise an error for priors whose densities are not known, or of which one has none."""
     if p.given != q.given:
         raise ArgumentError(
             "q",
@@ -87,7 +87,7 @@ class DensityPair:
         """Return log q/p at a draw from p and at a draw from q.
 
         ``E_p[q / (p + q)] + E_q[q / (p + q)] = 1`` if both densities have their constants; draws
-        that contradict it are refused.
+        that contradict it raise an error.
         """
         at = [self.log_ratio(prior.sample_parameters(rng)) for prior in (self.p, self.q)]
         shares = sum(1.0 / (1.0 + np.exp(-np.clip(each, -700.0, 700.0))) for each in at)

@@ -51,7 +51,7 @@ def register_function(function: Function, name: str | None = None) -> Function:
 
 
 def name_of(argument: str, function: Callable[..., Any]) -> str:
-    """Return the name under which a function was registered; refuse others."""
+    """Return the name under which a function was registered; raise an error for others."""
     for name, known in _FUNCTIONS.items():
         if known is function:
             return name

@@ -189,8 +189,8 @@ class Model:
     # -- do the functions belong together
 
     def tried(self, parameters: FloatArray, rng: Stream, context: Any) -> None:
-        """Refuse functions that cannot be called as they have to be, by calling them on a few
-        rows.
+        """Raise an error for functions that cannot be called as they have to be, by calling them on
+        a few rows.
         """
         few = parameters[: rng.tasks]
         self.means(few, context)
@@ -208,7 +208,7 @@ class Model:
                 row = int(np.argmax(np.isneginf(own)))
                 raise ArgumentError(
                     "log_density",
-                    "deems impossible what sample_reward drew",
+                    "rules out what sample_reward drew",
                     cure=f"{drawn[row]:g} for arm {arm} at the parameters {few[row]}",
                 )
 
@@ -225,7 +225,7 @@ def asked(name: str) -> Iterator[None]:
 
 
 def numbers_of(name: str, found: Any, shape: tuple[int, ...], what: str) -> FloatArray:
-    """Refuse what is not an array of numbers of this shape."""
+    """Raise an error for what is not an array of numbers of this shape."""
     array = validation.plain_array(f"the return value of {name}", found)
     if array.dtype.kind not in "fiub" or array.shape != shape:
         kind = "" if array.dtype.kind in "fiub" else f"{array.dtype} of "

@@ -1,4 +1,4 @@
-"""A model of one's own: any prior that can be sampled, any law of rewards whose density is known.
+"""A model of your own: any prior that can be sampled, any law of rewards whose density is known.
 
     phi ~ sample,    r given (phi, a) ~ exp(log_density(phi, a, r)),    E[r] = mean_reward(phi)_a.
 
@@ -72,11 +72,11 @@ class ParticlePrior(Enumerated, Described):
     reward_range
         Least and largest reward, where they are known.
     arms
-        Number of arms; needed where nothing else tells.
+        Number of arms; needed if nothing else says it.
     contexts, dim
         Law of the features that a pull shows, as in
         :class:`~priorwise.families.linear.prior.LinearGaussianPrior`, and their number where the
-        law does not tell.
+        law does not show.
     resample_below, moves
         Share of the particles below which they are resampled, and Metropolis steps of each then; 0
         steps: weights alone, also with ``log_prior``.
@@ -194,7 +194,7 @@ class ParticlePrior(Enumerated, Described):
         validation.freeze(self, values=values, orders=orders)
 
     def _try(self) -> None:
-        """Refuse functions that do not fit together."""
+        """Raise an error for functions that do not fit together."""
         few, context = min(checking.TRIED, self.particles), None
         rng = checking.streams(self.key, few).at(Purpose.REWARD, 1)
         if self.contexts is not None:
@@ -279,7 +279,7 @@ class ParticlePrior(Enumerated, Described):
         """Return the belief about tasks of which all that was seen is in their statistics, which
         are their histories: the belief of one update for each pull, in their order.
         """
-        return seen_by(self, statistics).told(self.belief)
+        return seen_by(self, statistics).belief_from(self.belief)
 
     def refuse_impossible(self, task: int, actions: IntArray, rewards: FloatArray) -> None:
         """Raise what no particle allows, unless tasks are to start again then."""

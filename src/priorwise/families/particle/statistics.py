@@ -145,8 +145,8 @@ class ParticleStatistics(PerTask):
         }
         return self._with(_packed(joined), **agreed)
 
-    def told(self, start: Callable[[int], ParticleBelief]) -> ParticleBelief:
-        """Return a belief that is told all pulls, one after the other."""
+    def belief_from(self, start: Callable[[int], ParticleBelief]) -> ParticleBelief:
+        """Return a belief that is shown all pulls, one after the other."""
         belief = start(self.tasks)
         for step in range(self.actions.shape[1]):
             there = self.actions[:, step] >= 0

@@ -80,7 +80,7 @@ class MdpBelief(SeparableTasks):
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on the reward and, unless a reset followed, on the move.
 
-        Where the prior deems a move impossible, the belief starts again from it.
+        If the prior rules out a move, the belief starts again from it.
         """
         low, high = self.prior.reward_range
         if (low, high) != (0.0, 1.0):

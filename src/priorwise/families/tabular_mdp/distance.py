@@ -93,7 +93,9 @@ class MdpPair:
 
     @classmethod
     def of(cls, p: DirichletMdpPrior, q: DirichletMdpPrior) -> MdpPair:
-        """Leave out laws that are equal; refuse priors that disagree on what is known."""
+        """Leave out laws that are equal; raise an error for priors that disagree on what is
+        known.
+        """
         arms: list[BetaArm] = []
         others: list[Any] = []
         for one, two in zip(_rows(p), _rows(q), strict=True):

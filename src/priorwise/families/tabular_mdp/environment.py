@@ -66,7 +66,7 @@ class Rounds:
         return np.where(ends, self.arrived(after), then), np.ones(then.shape, dtype=bool)
 
     def check_after(self, step: int | IntArray, after: Signal, tasks: int) -> None:
-        """Refuse a next signal that does not show what it must."""
+        """Raise an error for a next signal that does not show what it must."""
         self.state("after", after, tasks)
         if not self.shows:
             return

@@ -1,5 +1,5 @@
-"""How likely a prior deems what was seen of tasks: Dirichlet-multinomial moves, Beta-Bernoulli or
-normal rewards.
+"""The likelihood of tasks under a prior: Dirichlet-multinomial moves, Beta-Bernoulli or normal
+rewards.
 
 With n_j moves of N to state j from a pair of state and action, whichever way actions were chosen,
 
@@ -29,7 +29,7 @@ from priorwise.families.tabular_mdp.rewards import (
 
 def log_marginal(prior: DirichletMdpPrior, statistics: Any) -> FloatArray:
     """Log density of each task's moves and rewards given its actions, ``(task,)``; minus infinity
-    for what the prior deems impossible.
+    for what the prior rules out.
     """
     if (prior.states, prior.arms) != (statistics.states, statistics.arms):
         raise ArgumentError(

@@ -180,7 +180,7 @@ class DirichletMdpMarginalLikelihood:
     regulariser: float = field(default=1.0, kw_only=True, validator=Number(0.0, cure=PLAIN))
 
     def for_tasks(self, known: KnownTasks) -> DirichletMdpMarginalLikelihood:
-        """Take from the learner's start what was left open; refuse other tasks."""
+        """Take from the learner's start what was left open; raise an error for other tasks."""
         start = getattr(known.start, "prior", known.start)
         like = start if self.like is None else self.like
         validation.instance(
@@ -269,7 +269,7 @@ def _fit_rewards(model: Any, data: MdpStatistics, regulariser: float) -> tuple[A
 
         mean, var, edge = fit_means(data.pulls, data.sums, model.noise_var)
         where = [
-            ("earns the same in all tasks, as far as can be told", tuple(map(int, at)))
+            ("earns the same in all tasks, as far as the data show", tuple(map(int, at)))
             for at in np.argwhere(edge)
         ]
         return NormalRewardPrior(mean, var, model.noise_var), where

@@ -188,7 +188,7 @@ class DirichletMdpPrior(Serializable):
         shapes = np.concatenate([alpha.reshape(tasks, -1)[:, cells], shapes], axis=1)
         if shapes.size:
             logs = rng.log_gamma(shapes, draws)
-        else:  # all is known; requests after it have the same numbers all the same
+        else:  # all is known; requests after it have the same numbers anyway
             logs = rng.uniform(draws)[:, :, None][:, :, :0]
         flat = np.where(self._filled.ravel(), 0.0, -np.inf)
         table = np.broadcast_to(flat, (tasks, draws, flat.size)).copy()

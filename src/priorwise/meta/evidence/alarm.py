@@ -15,7 +15,7 @@ from priorwise.meta.evidence.likelihood import log_marginal_likelihood
 
 
 def check_watched(name: str, prior: Prior) -> None:
-    """Check that a prior tells how likely tasks are."""
+    """Check that a prior has a likelihood of tasks."""
     argument_checks.fixed_prior(name, prior)
     family_for(prior, "Alarm", name).require("log_marginal")
 

@@ -13,7 +13,7 @@ from priorwise.families.registry import family_for, statistics_of
 
 def log_marginal_likelihood(prior: Any, statistics: Any) -> FloatArray:
     """Log density of each task's rewards given its actions under a prior, ``(task,)``; minus
-    infinity where the prior deems them impossible.
+    infinity where the prior rules them out.
 
     ``statistics`` are those of the prior's family, or a kept run, or its trajectory.
 

@@ -219,8 +219,8 @@ class EmpiricalBayes:
 
 
 def _check_reads(estimator: Any, start: Any) -> None:
-    """Refuse an estimator that reads other statistics than those of the prior that a learner starts
-    from.
+    """Raise an error for an estimator that reads other statistics than those of the prior that a
+    learner starts from.
     """
     kind = family_for(start, "EmpiricalBayes", "start").statistics
     reads = getattr(estimator, "reads", None)

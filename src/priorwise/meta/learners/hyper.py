@@ -98,8 +98,8 @@ class CandidatePosterior:
     log_weights: FloatArray  # (candidate,)
 
     def observe(self, played: Trajectory) -> Self:
-        """Add the tasks' log marginal likelihoods; tasks that no remaining candidate deems possible
-        are passed over.
+        """Add the tasks' log marginal likelihoods; tasks that no remaining candidate allows are
+        passed over.
         """
         priors = self.candidates.mixture.components
         each = np.stack([log_marginal_likelihood(prior, played) for prior in priors])

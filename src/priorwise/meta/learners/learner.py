@@ -54,7 +54,7 @@ class Play:
     """Hold this policy and this prior for at most so many episodes.
 
     The run may cut a play short: at its end, or where a block of tasks would grow too large. The
-    learner is then told what was played and asked again.
+    learner is then shown what was played and asked again.
     """
 
     policy: Policy = field(validator=Checked(argument_checks.player))

@@ -109,7 +109,7 @@ def simulate_meta(
     argument_checks.fixed_prior("prior", prior)
     _check_learner(learner)
     policy = getattr(learner, "policy", None)
-    # a class is refused below, where the learner starts
+    # a class raises an error below, where the learner starts
     players = [None if isinstance(policy, type) else policy]
     size: Any = {"horizon": horizon, "tasks": episodes, "times": replicates}
     check_run(prior, players, **size, named="episodes", times_named="replicates")
@@ -216,8 +216,8 @@ class _Meta:
         return totals, Replicate(state, tuple(history), joined(columns)) if self.keep else None
 
     def check(self, replicate: int) -> None:
-        """Start the learner once, so that what it cannot learn from such tasks is refused here and
-        not inside a worker.
+        """Start the learner once, so that what it cannot learn from such tasks raises an error here
+        and not inside a worker.
         """
         keys, state = self._start(replicate)
         play = self.learner.plan(state, Stream(keys, 1))

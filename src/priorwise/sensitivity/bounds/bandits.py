@@ -260,7 +260,7 @@ def _times(a: float, b: float) -> float:
 
 
 def required_n(policy: Any, prior: Any) -> int:
-    """Return the policy's Monte-Carlo constant; refuse policies without one."""
+    """Return the policy's Monte-Carlo constant; raise an error for policies without one."""
     argument_checks.role("p", prior, "a prior")
     if not hasattr(prior, "arms"):
         raise ArgumentTypeError(

@@ -6,7 +6,7 @@ Bernoulli(eps):
 
     mu_a = 1 - delta,   the other N - 1 arms delta,   mu_{N+1} = 1 if b = 1, else delta a / (2 N).
 
-The last arm may be the best of all, and when it is not it tells which one is. k-shot Thompson
+The last arm may be the best of all, and when it is not it shows which one is. k-shot Thompson
 sampling that believes eps = 0 never pulls it, and searches one arm after the other.
 
 *Trajectories* (Proposition "simple converse"). Two arms, Bernoulli rewards: mu = (1/2, 0) for sure,

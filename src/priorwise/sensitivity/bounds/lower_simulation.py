@@ -2,7 +2,7 @@
 1 arms.
 
 A posterior draw is a pair (a, b), and all that is known of a task is which arms were searched in
-vain, which is best once found, and what the last arm told if it was pulled. So a pull costs O(k +
+vain, which is best once found, and what the last arm showed if it was pulled. So a pull costs O(k +
 h), and N may be in the thousands.
 """
 
@@ -31,9 +31,9 @@ class _Tasks:
 
     def rewards(self, actions: IntArray) -> FloatArray:
         """Noiseless rewards, ``(task,)``."""
-        told = self.delta * (self.best + 1) / (2 * self.arms)
+        pulled = self.delta * (self.best + 1) / (2 * self.arms)
         ordinary = np.where(actions == self.best, 1.0 - self.delta, self.delta)
-        last = np.where(self.last_is_best > 0.0, 1.0, told)
+        last = np.where(self.last_is_best > 0.0, 1.0, pulled)
         return np.where(actions == self.arms, last, ordinary)
 
 

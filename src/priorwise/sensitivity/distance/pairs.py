@@ -1,8 +1,8 @@
 """Which two priors can be compared.
 
 A distance between priors says something about trajectories only if everything else is shared:
-number of arms, reward law and law of contexts. Priors that differ in those are refused, here or by
-their family.
+number of arms, reward law and law of contexts. Priors that differ in those raise an error, here or
+by their family.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def ordered_pair(p: Any, q: Any, tool: str) -> Pair:
 
 
 def with_divergences(pair: Pair, prior: Any, tool: str) -> DivergentPair:
-    """Refuse a pair that knows its total variation only."""
+    """Raise an error for a pair that knows its total variation only."""
     if not isinstance(pair, DivergentPair):
         raise MissingCapability(
             "prior",
@@ -79,7 +79,9 @@ def _check_comparable(p: Any, q: Any, tool: str) -> None:
 
 
 def check_shared(p: Any, q: Any) -> None:
-    """Refuse priors of different arms, reward laws or contexts: nothing bounds what those do."""
+    """Raise an error for priors of different arms, reward laws or contexts: nothing bounds what
+    those do.
+    """
     if p.arms != q.arms:
         raise ArgumentError(
             "q",

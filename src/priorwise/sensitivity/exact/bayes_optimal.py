@@ -36,7 +36,7 @@ from priorwise.theory.enumeration import (
 )
 
 MOST_STATES: Final = 2_000_000
-"""Beliefs that a plan visits at most, unless told otherwise."""
+"""Beliefs that a plan visits at most, by default."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,8 @@
 """Exact evaluation of a policy on a finite prior with noiseless or Bernoulli rewards, by
 enumeration of histories.
 
-Every number here is a finite sum. A history that the believed prior deems impossible makes the
-belief start again from that prior, as it does in a simulation.
+Every number here is a finite sum. A history that the believed prior rules out makes the belief
+start again from that prior, as it does in a simulation.
 """
 
 from __future__ import annotations

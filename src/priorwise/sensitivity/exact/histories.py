@@ -28,7 +28,7 @@ from priorwise.policies.laws import known_law
 from priorwise.theory import enumeration
 
 MOST_HISTORIES: Final = 200_000
-"""Histories of one length that are kept at most, unless told otherwise."""
+"""Histories of one length that are kept at most, by default."""
 
 
 class NoActionLaw(ArgumentError):  # noqa: N818
@@ -57,7 +57,7 @@ class Histories:
     signals: Any = None  # (history, step): those before each pull; None once merged
     # (history, support): expected reward so far in each possible task, where somebody asks
     earned: FloatArray | None = None
-    # where tasks hide a state, the belief of who deems all tasks possible: what may be shown next
+    # where tasks hide a state, a belief with full support: what may be shown next
     hidden: Any = None
 
     def probability(self, weights: FloatArray, believed: int) -> FloatArray:
@@ -103,7 +103,7 @@ class Histories:
 class World:
     """Possible tasks, and what a policy that believes one prior or several does in them."""
 
-    possible: enumeration.EnumerablePrior  # on all tasks that some prior deems possible
+    possible: enumeration.EnumerablePrior  # on all tasks that some prior allows
     policy: Any
     believed: tuple[enumeration.EnumerablePrior, ...]
     horizon: int

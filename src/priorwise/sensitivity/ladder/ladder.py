@@ -137,7 +137,7 @@ def sensitivity_ladder(
     argument_checks.fixed_prior("q", q)
     argument_checks.playing(policy, p)
     check_run(p, [policy, policy], horizon=horizon, tasks=tasks)
-    # refuses priors that differ in more than their law over tasks
+    # raises an error for priors that differ in more than their law over tasks
     distance = distance_of(p, q, tv=tv, estimate=True, seed=seed)
     chain = _enumerated(p, q, policy, horizon)
     most = None if chain is None else MOST_EXACT

@@ -226,8 +226,8 @@ class Ladder(Tabular):
                 f"The bounds say {'hardly' if self.informative else 'no'} more than that of any "
                 f"two policies, {self.trivial:.4g}: only the measured gap speaks here."
             )
-        told = f"Believing the wrong prior, {self.policy} earns {earns}.", said
-        return told if self.horizon < LONG else (self._may_lose, *told)
+        sentences = f"Believing the wrong prior, {self.policy} earns {earns}.", said
+        return sentences if self.horizon < LONG else (self._may_lose, *sentences)
 
     @property
     def _differs(self) -> bool:

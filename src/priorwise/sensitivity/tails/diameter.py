@@ -30,7 +30,7 @@ ENTRIES: Final = 1 << 22
 
 
 def check_prior(prior: Any) -> None:
-    """Refuse what has no diameter."""
+    """Raise an error for what has no diameter."""
     argument_checks.role("prior", prior, "a prior")
     if hasattr(prior, "for_arms"):
         raise ArgumentTypeError(

@@ -77,7 +77,7 @@ class BetaMarginalLikelihood:
     regulariser: float = field(default=1.0, kw_only=True, validator=Number(0.0, cure=PLAIN))
 
     def for_tasks(self, known: KnownTasks) -> "BetaMarginalLikelihood":
-        """Refuse tasks whose rewards are not 0 or 1, or with other arms."""
+        """Raise an error for tasks whose rewards are not 0 or 1, or with other arms."""
         known.check_binary(self)
         known.check_arms(self, arms=self.arms)
         return evolve(self, arms=known.arms)

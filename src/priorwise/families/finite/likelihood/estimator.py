@@ -55,7 +55,7 @@ class FiniteMarginalLikelihood:
         default 1/2 is the rule of Jeffreys, and of Krichevsky and Trofimov, for which no true law
         costs much more than another; it keeps candidates that were not seen yet possible. 0 is
         plain maximum likelihood: where every task is identified, relative frequencies; where no
-        task tells the candidates apart, equal probabilities with a warning.
+        task distinguishes the candidates, equal probabilities with a warning.
 
     Examples
     --------
@@ -73,7 +73,9 @@ class FiniteMarginalLikelihood:
     regulariser: float = field(default=REGULARISER, validator=Number(0.0, cure=PLAIN))
 
     def for_tasks(self, known: KnownTasks) -> "FiniteMarginalLikelihood":
-        """Refuse tasks with other arms, another noise, or candidates other than these."""
+        """Raise an error for tasks with other arms, another noise, or candidates other than
+        these.
+        """
         check_candidates(self, self.candidates, known)
         return self
 
@@ -105,7 +107,7 @@ class FiniteMarginalLikelihood:
             )
         if silent and len(probs) > 1:
             notes.append(
-                "no task tells the candidates apart: all probabilities are as likely, and the "
+                "no task distinguishes the candidates: all probabilities are as likely, and the "
                 "fitted ones are equal"
             )
         elif boundary.any():
@@ -113,8 +115,8 @@ class FiniteMarginalLikelihood:
             which += ", ..." * int(boundary.sum() > 8)
             notes.append(f"the tasks are at least as likely without candidate {which}")
         if not determined:
-            told = "the tasks do not tell some candidates apart: other probabilities are as likely"
-            notes.append(told)
+            note = "the tasks do not distinguish some candidates: other probabilities are as likely"
+            notes.append(note)
         return PriorFit(
             prior,
             type(self).__name__,

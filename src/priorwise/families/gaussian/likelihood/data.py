@@ -158,7 +158,7 @@ def noise_of(data: "ArmData", given: ArrayLike | None, start: FloatArray | None)
     if data.unit is not None:
         raise ArgumentError(
             "estimates",
-            "with standard errors do not tell the noise of a pull",
+            "with standard errors do not determine the noise of a pull",
             cure="leave noise_var out to take theirs",
         )
     within, freedom = data.tasks.within, data.tasks.freedom
@@ -169,13 +169,13 @@ def noise_of(data: "ArmData", given: ArrayLike | None, start: FloatArray | None)
     if not repeated.any() or within.sum() <= 0.0:
         why = "the rewards of an arm never differ within a task, so that their noise is zero"
         if not repeated.any():
-            spread = "the noise cannot be told from the spread of the arms"
+            spread = "the noise cannot be distinguished from the spread of the arms"
             why = f"{spread}: no arm is ever pulled twice in a task"
         if start is None:
             raise ArgumentError(
                 "noise_var",
                 f"is missing: {why}",
-                cure="pass it, or a start whose noise to hold until it can be told",
+                cure="pass it, or a start whose noise to keep until the data determine it",
             )
         note = f"{why}; that of the start was held"
         return Noise("known", start, none, bool(repeated.any()), (note,))
@@ -185,7 +185,7 @@ def noise_of(data: "ArmData", given: ArrayLike | None, start: FloatArray | None)
     free = repeated & (within > 0.0)
     lacking = np.flatnonzero(~free & data.pulled).tolist()
     which = f"arm{'s' * (len(lacking) > 1)} {', '.join(map(str, lacking))}"
-    note = f"too few repeated pulls tell the noise of {which}, which took that of all arms together"
+    note = f"too few repeated pulls determine the noise of {which}: it is that of all arms together"
     value = np.where(free, within / np.maximum(freedom, 1.0), shared)
     silent = bool((repeated & ~free).any())
     return Noise("per-arm", value, free, silent, (note,) * bool(lacking))
@@ -208,9 +208,9 @@ def target(tasks: NormalTasks, noise: FloatArray, *, alike: bool) -> Target:
     ``alike`` arms (exchangeable ones) share one mean. Others have means of their own, ``mean_a ~
     N(centre, between)``: each is shrunk towards the centre as far as the arms' means agree, so that
     an arm with few pulls leans on the others, and an offset between arms does not count as
-    variance. With a single task the two cannot be told apart, and all is variance. The variance
+    variance. With a single task the two cannot be distinguished, and all is variance. The variance
     gets one standard error more, and that of the arm's mean, which keeps it positive when few tasks
-    happen to agree, and vanishes as tasks come in. With a single mean reward, which tells nothing
+    happen to agree, and vanishes as tasks come in. With a single mean reward, which shows nothing
     of the variance, it is that of a pull.
 
     Given ``var``, the variance between arms is the moment estimate of DerSimonian and Laird; given

@@ -108,7 +108,7 @@ class GaussianMarginalLikelihood:
     ``at_boundary`` then says that the data alone are likelier with the smallest variance (of a full
     covariance: the smallest eigenvalue) set to zero than as fitted.
 
-    **Noise that the data do not tell.** Without any repeated pull, or with rewards that never
+    **Noise that the data do not determine.** Without any repeated pull, or with rewards that never
     differ, the noise is held at that of ``start``, with a warning; without a start that is an
     error. With ``"per-arm"``, an arm that alone is like that takes the noise of all arms together.
 
@@ -159,8 +159,8 @@ class GaussianMarginalLikelihood:
         return f"GaussianMarginalLikelihood({detail})"
 
     def for_tasks(self, known: KnownTasks) -> "GaussianMarginalLikelihood":
-        """Take the noise from the tasks if it was left open; refuse tasks with other arms or
-        another noise.
+        """Take the noise from the tasks if it was left open; raise an error for tasks with other
+        arms or another noise.
         """
         known.check_arms(self, arms=self.arms)
         noise = known.noise_for(self, self.noise_var, one_for_all=self.structure == "exchangeable")

@@ -102,8 +102,8 @@ class LinearMarginalLikelihood:
     regulariser: float = field(default=REGULARISER, validator=Number(0.0, cure=PLAIN))
 
     def for_tasks(self, known: KnownTasks) -> "LinearMarginalLikelihood":
-        """Take the noise from the tasks if it was left open; refuse tasks with other features or
-        another noise.
+        """Take the noise from the tasks if it was left open; raise an error for tasks with other
+        features or another noise.
         """
         known.check_contexts(self, self.contexts)
         noise = known.noise_for(self, self.noise_var, one_for_all=True)
@@ -282,7 +282,7 @@ def log_marginal_likelihood(prior: LinearGaussianPrior, statistics: LinearStatis
     weighted = statistics.noise_var is not None
     if not weighted and np.ptp(prior.noise_var) > 0:
         raise ArgumentError(
-            "noise_var", "must be the same for all arms, as sums over arms cannot tell them apart"
+            "noise_var", "must be the same for all arms, as sums over arms cannot distinguish them"
         )
     if prior.dim != statistics.dim:
         raise ArgumentError(

@@ -78,7 +78,7 @@ class LogitNormalMarginalLikelihood:
     regulariser: float = field(default=1.0, kw_only=True, validator=Number(0.0, cure=PLAIN))
 
     def for_tasks(self, known: KnownTasks) -> LogitNormalMarginalLikelihood:
-        """Refuse tasks whose rewards are not 0 or 1, or with other arms."""
+        """Raise an error for tasks whose rewards are not 0 or 1, or with other arms."""
         known.check_binary(self)
         known.check_arms(self, arms=self.arms)
         return evolve(self, arms=known.arms)
@@ -131,7 +131,7 @@ class LogitNormalMarginalLikelihood:
         warnings = found.warnings("")
         if single:
             errors[2] = np.nan
-            warnings.append("no task pulled two arms, so that nothing tells their correlation")
+            warnings.append("no task pulled two arms, so nothing determines their correlation")
         return {
             "prior": prior,
             "at_boundary": bool(found.edges) or single,

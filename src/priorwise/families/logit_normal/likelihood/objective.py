@@ -88,7 +88,7 @@ class StoryObjective:
 
     def climbed(self, start: FloatArray) -> Climb[Point]:
         """Climb from somewhere; with features, in the end by the observed information, as that of
-        the scores is slow to tell many coordinates apart.
+        the scores is slow to distinguish many coordinates.
         """
         low, high = self.ends()
         how: Any = {"limit": 100, "longest": 1.0, "low": low, "high": high}

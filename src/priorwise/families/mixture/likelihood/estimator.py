@@ -199,7 +199,7 @@ class MixtureMarginalLikelihood:
         for k, tasks in enumerate(shares):
             if tasks < FEW:
                 notes.append(
-                    f"component {k} has {tasks:.1f} tasks, too few to tell its law; take fewer "
+                    f"component {k} has {tasks:.1f} tasks, too few to identify it; take fewer "
                     "components"
                 )
         for axis in axes.T[values < 1.0]:

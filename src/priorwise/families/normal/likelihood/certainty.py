@@ -31,7 +31,7 @@ DIFFERENCES: Final = 150
 
 
 def to_boundary(found: Climb[Place], tolerance: float) -> tuple[Climb[Place], bool]:
-    """Set small variances to zero if that costs no likelihood; tells whether it did."""
+    """Set small variances to zero if that costs no likelihood; return whether it did."""
     place, model = found.place, found.place.model
     most = model.tasks.pulls.max(axis=0)
     noise = np.where(most > 0.0, place.at.noise / np.where(most > 0.0, most, 1.0), 0.0)

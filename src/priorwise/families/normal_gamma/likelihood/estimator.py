@@ -61,7 +61,7 @@ class NormalGammaMarginalLikelihood:
     likelihood points to (pulls or a shape of 1e6); and if the data do not even point to one (no
     task with two pulls of the arm, rewards that never differ) what the default regulariser gives.
 
-    It takes about 20 tasks to tell how variances differ between them. Large offsets of rewards
+    It takes about 20 tasks to show how variances differ between them. Large offsets of rewards
     leave few digits in their squares: subtract a number near their mean first.
 
     Examples
@@ -80,7 +80,7 @@ class NormalGammaMarginalLikelihood:
     regulariser: float = field(default=1.0, kw_only=True, validator=Number(0.0, cure=PLAIN))
 
     def for_tasks(self, known: KnownTasks) -> NormalGammaMarginalLikelihood:
-        """Refuse tasks with features, or with other arms."""
+        """Raise an error for tasks with features, or with other arms."""
         if known.features:
             raise ArgumentTypeError(
                 "estimator",
