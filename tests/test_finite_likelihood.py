@@ -175,7 +175,7 @@ def test_twins_cannot_be_told_apart(seed: int) -> None:
     table[:20, 2] = table[20:, :2] = -3.0
     model = FiniteMarginalLikelihood(candidates([[0.0], [0.0], [1.0]]), 0.0)
     fit = model.fit(FiniteStatistics(table))
-    assert any("do not tell some candidates apart" in note for note in fit.warnings)
+    assert any("do not distinguish some candidates" in note for note in fit.warnings)
     assert fit.std_errors["probs"][0] > 0.2
     assert fit.std_errors["probs"][2] < 0.15
     drawn = np.array([prior.probs for prior in fit.draw(np.random.default_rng(seed), 500)])
@@ -189,7 +189,7 @@ def test_no_telling_task_is_a_result(regulariser: float, seed: int) -> None:
     np.testing.assert_allclose(fit.prior.probs, 0.25)
     assert (fit.tasks, fit.left_out, fit.log_likelihood) == (0, 3, pytest.approx(-3.0))
     assert fit.at_boundary
-    assert any("no task tells the candidates apart" in note for note in fit.warnings)
+    assert any("no task distinguishes the candidates" in note for note in fit.warnings)
     assert np.isnan(fit.std_errors["probs"]).all() == (regulariser == 0)
     drawn = np.array([prior.probs for prior in fit.draw(np.random.default_rng(seed), 500)])
     assert drawn.std(axis=0).min() > 0.15

@@ -227,7 +227,7 @@ def test_a_component_of_one_task_is_said(seed: int) -> None:
     data = pw.BetaStatistics(s, np.full(s.shape, 40))
     fit = MixtureMarginalLikelihood(BETA, seed=seed, starts=6).fit(data)
     assert fit.at_boundary
-    assert any("too few to tell its law" in each for each in fit.warnings)
+    assert any("too few to identify it" in each for each in fit.warnings)
 
 
 def test_statistics_of_the_components_serve_a_mixture(seed: int) -> None:

@@ -355,7 +355,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "impossible draws": (
         {"log_density": lambda mu, arm, r: np.where(r > 100.0, 0.0, -np.inf) + 0.0 * mu[:, arm]},
-        ("log_density", "deems impossible what sample_reward drew"),
+        ("log_density", "rules out what sample_reward drew"),
     ),
     "means of another shape": (
         {"mean_reward": lambda mu: mu[:, 0]},
