@@ -19,7 +19,7 @@ help:
 	@echo "make validate   the long studies, then every test on other seeds; takes about half an hour"
 	@echo "make test-browser  the page to watch in a real browser, where there is one"
 	@echo "make soak       kill processes that decide, a few hundred times; takes about a quarter of an hour"
-	@echo "make lint       ruff, mypy, basedpyright and import-linter"
+	@echo "make lint       ruff, mypy, basedpyright, import-linter and the words of the documentation"
 	@echo "make format     let ruff fix and format the code"
 	@echo "make bench      the benchmarks"
 	@echo "make reproduce  the experiments: tables and figures"
@@ -41,6 +41,7 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/basedpyright --warnings
 	$(BIN)/lint-imports
+	$(BIN)/python tools/plain_words.py --pages
 
 test: lint
 	$(BIN)/pytest -n 2 -m "not validate and not soak"

@@ -42,6 +42,7 @@ def test_plain_words_pass(project: Path) -> None:
 def test_a_planted_sentence_of_the_documentation_fails(project: Path, sentence: str) -> None:
     (project / "README.md").write_text(sentence)
     assert not plain_words.check(project).passes()
+    assert not plain_words.check(project, pages_alone=True).passes()
 
 
 @pytest.mark.parametrize(
@@ -58,6 +59,7 @@ def test_a_planted_sentence_in_code_fails(project: Path, planted: str) -> None:
     (project / "src" / "priorwise" / "planted.py").write_text(planted)
     report = plain_words.check(project)
     assert [line for line in report.broken if "planted.py:" in line]
+    assert plain_words.check(project, pages_alone=True).passes()
     assert not report.passes()
 
 

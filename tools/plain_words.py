@@ -1,7 +1,8 @@
 """Check the words of the project: sentences and names that a newcomer reads once.
 
 ``python tools/plain_words.py`` prints what breaks a rule, with its place, and then the measures.
-It exits with 1 if anything breaks a rule or a measure passes its limit. ``make lint`` runs it.
+It exits with 1 if anything breaks a rule or a measure passes its limit. With ``--pages`` it reads
+the documentation alone, as ``make lint`` does.
 """
 
 from __future__ import annotations
@@ -164,21 +165,22 @@ def check_module(path: Path, report: Report, *, names: bool = True) -> None:
             report.broken.append(f"{path}:{line}: the name {name!r} says nothing")
 
 
-def check(root: Path) -> Report:
-    """Check a project: its Markdown pages and its package."""
+def check(root: Path, *, pages_alone: bool = False) -> Report:
+    """Check a project: its Markdown pages and, unless they are asked for alone, its package."""
     report = Report()
     for page in sorted([*root.glob("*.md"), *(root / "docs").rglob("*.md")]):
         check_page(page, report)
     source = root / "src" / "priorwise"
-    for module in sorted(source.rglob("*.py")):
+    for module in () if pages_alone else sorted(source.rglob("*.py")):
         check_module(module, report, names=module.relative_to(source).parts[0] not in LATER)
     return report
 
 
 def main() -> int:
     """Check the project that this file is in, or the one named."""
-    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1]
-    report = check(root)
+    roots = [each for each in sys.argv[1:] if each != "--pages"]
+    root = Path(roots[0]) if roots else Path(__file__).parents[1]
+    report = check(root, pages_alone="--pages" in sys.argv)
     print(*report.broken, sep="\n")
     for name, value in report.measures().items():
         print(f"{name}: {value:.3g} (limit {LIMITS[name]})")
