@@ -226,10 +226,14 @@ def test_commands_switch_it_off(tmp_path: Path, seed: int) -> None:
 def test_promises_hold_where_the_level_falls(seed: int) -> None:
     """40 logs of 3,800 tests. Drift is reported in at least 38, and in at most 2 without a change
     (at most 1 % of logs: more in 1 % of runs). Promises of the level at the end of the log and of a
-    backtest hold within 2 standard errors in about 93 %: fewer than 30 do in 2e-4 of runs. The
-    control, without fading, breaks them.
+    backtest must hold within 2 standard errors in 36 of 40 logs, 90 %. If they hold in 95.4 %, each
+    fails by chance in P(Binomial(40, 0.954) < 36) = 3.4 % of runs. On the first 40 logs 39 and 37
+    hold. The 3 others are off by more than 10: the earlier half of their log shows no change, so
+    nothing fades. At such a rate the backtest fails in P(Binomial(40, 0.925) < 36) = 18 % of runs.
+    The control, without fading, breaks the promises.
     """
-    raised, alarms, held, replayed, control = 0, 0, 0, 0, 0
+    raised, alarms, control = 0, 0, 0
+    levels, rewards = [], []  # errors of promises, in standard errors
     how: Any = {"horizon": 200, "batch": 20, "family": "logit-normal"}
     for each in range(40 * seed, 40 * seed + 40):
         log = headline_log(seed=each)
@@ -237,17 +241,20 @@ def test_promises_hold_where_the_level_falls(seed: int) -> None:
         found = pw.fit_prior(frame, "logit-normal", seed=each)
         assert found.drift is not None
         raised += found.drift.raised
-        held += abs(off(found, log.level[-1], each)[0]) <= 2.0
+        levels.append(off(found, log.level[-1], each)[0])
         back = pw.backtest(frame, {"ts": pw.ThompsonSampling()}, **how, seed=each)
-        replayed += abs(back.held("ts") or 0.0) <= 2.0
+        rewards.append(back.held("ts") or 0.0)
         plain = pw.fit_prior(frame, "logit-normal", half_life=None, seed=each)
         control += abs(off(plain, log.level[-1], each)[0]) <= 2.0
         flat = headline_log(seed=100_000 + each, fall=0.0).frame()
         still = pw.fit_prior(flat, "logit-normal", half_life=None, seed=each)
         assert still.drift is not None
         alarms += still.drift.raised
+    held = [int((np.abs(each) <= 2.0).sum()) for each in (levels, rewards)]
+    print(f"of 40 logs, drift in {raised}, false alarms in {alarms}; promises hold in {held}")
+    print("errors in standard errors:", np.round(levels, 1), np.round(rewards, 1))
     assert raised >= 38
     assert alarms <= 2
-    assert min(held, replayed) >= 30
+    assert min(held) >= 36
     assert control <= 4
     assert LEVEL < SUSPECTED <= 0.05
