@@ -5,7 +5,10 @@ is shown as a bug. And every command that fits a log takes the same options for 
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ from typer.testing import CliRunner
 import priorwise as pw
 from priorwise.advise.recommending import recommend
 from priorwise.cli import app
-from priorwise.cli.reading import Reading
+from priorwise.cli.reading import parameters
 from priorwise.core.errors import ArgumentError, option
 from priorwise.logs import fitting, options
 
@@ -93,7 +96,7 @@ def test_arguments_are_named_as_python_or_the_command_line_writes_them(
 
 
 def shared() -> set[str]:
-    return {f"--{each.name}".replace("_", "-") for each in fields(Reading)}
+    return {f"--{each.name}".replace("_", "-") for each in parameters()}
 
 
 def test_every_command_that_fits_a_log_takes_the_same_options() -> None:
@@ -112,13 +115,50 @@ def test_the_library_takes_the_same_options_everywhere() -> None:
     known = set(options.ReadingFeatures.__annotations__)
     assert known == own
     assert set(options.Reading.__annotations__) == known - features
-    asked = {each.name for each in fields(Reading)} - {"family"}
+    asked = {each.name for each in parameters()} - {"family"}
     assert asked - {"drop_missing"} | {"missing"} == known - features
     for tool in (pw.backtest, recommend):
         with raises("tasc", f"is no option of {tool.__name__}", kind=TypeError):
             tool("x.csv", {"ts": pw.ThompsonSampling()}, horizon=1, seed=len("x"), tasc="x") if (
                 tool is pw.backtest
             ) else tool("x.csv", horizon=1, seed=len("x"), tasc="x")
+
+
+def test_an_option_of_a_log_is_declared_in_one_place(tmp_path: Path) -> None:
+    """The line of CONTRIBUTING.md, in a copy of the package. The control lacks it."""
+    root = Path(__file__).parents[1]
+    page = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (line,) = (each for each in page.splitlines() if each.startswith("least_pulls:"))
+    shutil.copytree(root / "src", tmp_path / "src", ignore=shutil.ignore_patterns("*.pyc"))
+    script = (
+        "import inspect, sys, typer.main, priorwise as pw\n"
+        "from priorwise.cli import app\n"
+        "from priorwise.logs.reducing import read_log\n"
+        "tools = (pw.fit_prior, read_log, pw.backtest, pw.recommend)\n"
+        "print(*('least_pulls' in inspect.signature(each).parameters for each in tools))\n"
+        "commands = typer.main.get_command(app).commands\n"
+        "for name in ('fit', 'certify', 'backtest', 'recommend'):\n"
+        "    taken = {word for each in commands[name].params for word in each.opts}\n"
+        "    print('--least-pulls' in taken)\n"
+        "print(read_log(sys.argv[1], least_pulls=3.0).rows)"
+    )
+    log = tmp_path / "log.csv"
+    log.write_text("task,action,reward\na,x,1\na,y,0\nb,x,1\n", encoding="utf-8")
+    declared = tmp_path / "src" / "priorwise" / "logs" / "options.py"
+    for added, wanted in ((False, "False"), (True, "True")):
+        if added:
+            code, first = declared.read_text(encoding="utf-8"), "    task: Annotated["
+            declared.write_text(code.replace(first, f"    {line}\n{first}"), encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(log)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(tmp_path / "src")},
+        )
+        assert done.stdout.split()[:8] == [wanted] * 8, done.stderr
+        assert (done.returncode == 0) == added
+        assert added or "least_pulls is no option of read_log" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["certify", "backtest", "recommend"])

@@ -20,8 +20,8 @@ from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.registry import family_for, has_part
 from priorwise.logs.features import WITHOUT
 from priorwise.logs.fitting import LogFit, fit_read
-from priorwise.logs.options import Reading, check_names
-from priorwise.logs.reducing import Arms, Log, read_log
+from priorwise.logs.options import Arms, Reading, Rows, complete, part_of, takes
+from priorwise.logs.reducing import Log, read_log
 from priorwise.logs.rows import task_clock
 from priorwise.logs.splitting import split
 from priorwise.logs.times import lengths
@@ -32,6 +32,7 @@ PLAIN: Final = "{} (no task features)"
 LEARNING: Final = "learning the prior"
 
 
+@takes(Reading)
 def backtest(
     log: Any,
     policies: Mapping[str, Any],
@@ -102,9 +103,9 @@ def backtest(
     share = validation.share("train", train)
     limit = None if most_run_out is None else validation.share("most_run_out", most_run_out)
     _check(policies)
-    check_names(reading, Reading, "backtest")
+    options = complete(reading, Reading, "backtest")
     with progress_of(1, LEARNING, shown=progress, parallel=None):
-        halves = learned_from(log, share, family, propensity, seed, reading)
+        halves = learned_from(log, share, family, propensity, seed, options)
     how: Any = {"horizon": horizon, "batch": batch, "seed": seed, "progress": progress}
     return replay_on(halves, policies, limit=limit, propensity=propensity is not None, **how)
 
@@ -123,14 +124,17 @@ class Halves:
 
 
 def learned_from(
-    log: Any, share: float, family: str, propensity: str | None, seed: int, reading: Reading
+    log: Any,
+    share: float,
+    family: str,
+    propensity: str | None,
+    seed: int,
+    reading: Mapping[str, Any],
 ) -> Halves:
     """Read a log, and learn from the earlier tasks."""
-    how: Any = {**reading}
-    arms, noise_var = how.pop("arms", "auto"), how.pop("noise_var", None)
-    half_life = how.pop("half_life", "auto")
-    validation.one_of("arms", arms, Arms)
-    read = read_log(log, propensity=propensity, **how)
+    how = complete(reading, Reading, "backtest")
+    arms = how["arms"]
+    read = read_log(log, propensity=propensity, **part_of(how, Rows))
     if read.features and propensity is not None:
         raise ArgumentError(
             "propensity",
@@ -139,11 +143,13 @@ def learned_from(
         )
     if arms == "auto":
         arms = "new" if read.new_arms else "same"
-    earlier, later = split(read, share, reading.get("window"))
+    earlier, later = split(read, share, how["window"])
     clock, moves = task_clock(read), 0.0
     starts = None if clock is None else clock[np.isin(read.tasks, earlier.tasks)]
-    more: Any = {"starts": starts, "half_life": half_life}
-    fit = fit_read(earlier, family, seed=seed, arms=arms, noise_var=noise_var, **more)
+    fit = fit_read(
+        earlier, family, seed=seed, arms=arms, noise_var=how["noise_var"], starts=starts,
+        half_life=how["half_life"],
+    )  # fmt: skip
     _check_arms(later, fit, arms)
     if clock is not None and starts is not None and (recent := fit.recent) is not None:
         ahead = lengths(clock[np.isin(read.tasks, later.tasks)] - starts.max())

@@ -16,7 +16,7 @@ from priorwise.advise.plausible import vague
 from priorwise.core.errors import ArgumentError
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import for_arms
-from priorwise.logs.options import ReadingFeatures
+from priorwise.logs.options import Reading, part_of
 
 TRAIN: Final = 0.5
 """Share of the tasks, the earliest, from which the prior is learned."""
@@ -42,15 +42,15 @@ def on_later_tasks(
     horizon: int,
     batch: int,
     seed: int,
-    reading: ReadingFeatures,
+    reading: Mapping[str, Any],
     progress: bool | None = False,
 ) -> Backtest | str:
     """Replay candidates on the later half of a log, for as many pulls as records last; why not, if
     that cannot be done. ``picked`` is the candidate that the simulation chose.
     """
-    if reading.get("context"):
+    if reading["context"]:
         return "a backtest takes no contexts"
-    own: Any = {name: value for name, value in reading.items() if name != "contexts"}
+    own = part_of(reading, Reading)
     try:
         with progress_of(1, LEARNING, shown=progress, parallel=None):
             halves = learned_from(log, TRAIN, family, None, seed, own)

@@ -24,7 +24,8 @@ from priorwise.core.protocols import MeanBelief, MemoryPolicy, ScoredPolicy
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream, Streams, WorldStreams
 from priorwise.core.types import BoolArray, FloatArray, IntArray
-from priorwise.logs.reducing import Arms, Log
+from priorwise.logs.options import Arms
+from priorwise.logs.reducing import Log
 from priorwise.logs.rows import ordered_pulls
 from priorwise.policies.laws import action_law
 from priorwise.simulate.steps import steps

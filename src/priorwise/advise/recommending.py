@@ -31,8 +31,7 @@ from priorwise.core.protocols import for_arms
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.fitting.runs import Run
 from priorwise.logs.fitting import LogFit, fit_prior
-from priorwise.logs.options import ReadingFeatures, check_names
-from priorwise.logs.reducing import Arms
+from priorwise.logs.options import Arms, ReadingFeatures, complete, takes
 from priorwise.meta.selection.policies import PolicyComparison, runs_under
 from priorwise.simulate.sizes import check_run
 
@@ -54,6 +53,7 @@ BEST: Final = 3
 INFORMED: Final = "\0"  # before the name of a policy that believes the truth
 
 
+@takes(ReadingFeatures)
 def recommend(
     log: Any,
     *,
@@ -106,8 +106,8 @@ def recommend(
     batch = validation.batch(batch, horizon)
     seconds = float(validation.positive("seconds", np.array(validation.number("seconds", seconds))))
     check_progress(progress)
-    check_names(reading, ReadingFeatures, "recommend")
-    if reading.get("task_features"):
+    how = complete(reading, ReadingFeatures, "recommend")
+    if how["task_features"]:
         raise ArgumentError(
             "task_features",
             "must be left out, as one prior is for all tasks",
@@ -116,9 +116,9 @@ def recommend(
     fit, interrupted = None, ""
     try:
         with progress_of(3 * TRUTHS + 1, LEARNING, shown=progress, parallel=None) as bar:
-            fit = fit_prior(log, family, seed=seed, **reading)
+            fit = fit_prior(log, family, seed=seed, **how)
             bar.advance(1)
-            trial = _trial(fit, reading.get("arms", "auto"), horizon, batch, seed, seconds)
+            trial = _trial(fit, how["arms"], horizon, batch, seed, seconds)
             bar.say("choosing a policy")
             chosen = _choose(trial, seed, bar)
             bar.say("scoring it on other tasks")
@@ -154,7 +154,7 @@ def recommend(
             if not interrupted:
                 replayed = on_later_tasks(
                     log, some, chosen, family=family, horizon=horizon, batch=batch, seed=seed,
-                    reading=reading, progress=progress,
+                    reading=how, progress=progress,
                 )  # fmt: skip
         except Interrupted as stop:
             replayed = stop.partial

@@ -12,7 +12,8 @@ from priorwise.core.errors import ArgumentError, shown
 from priorwise.core.progress import progress_of
 from priorwise.core.tiles import LANES
 from priorwise.core.types import BoolArray, FloatArray, IntArray
-from priorwise.logs.reducing import Arms, Log
+from priorwise.logs.options import Arms
+from priorwise.logs.reducing import Log
 from priorwise.logs.rows import single_rewards
 from priorwise.simulate.blocks import in_order
 from priorwise.simulate.sizes import threads_of

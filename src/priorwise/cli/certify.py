@@ -1,9 +1,8 @@
 """``priorwise certify``: what deciding with a learned prior may lose."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 
 import typer
 
@@ -19,7 +18,8 @@ from priorwise.cli.output import (
     refusing,
     results_directory,
 )
-from priorwise.cli.reading import ArmsAre, Reading, print_notes, reads_log
+from priorwise.cli.reading import Reading, print_notes, reads_log
+from priorwise.logs.options import Arms
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,7 +93,7 @@ def certify(
     inputs.check_batch(batch, horizon)
     are, count = _arms(arms)
     if source == "-" or Path(source).suffix.lower() == ".json":
-        given = [*reading.given, *(["--arms"] if are is not ArmsAre.auto else [])]
+        given = [*reading.given, *(["--arms"] if are != "auto" else [])]
         if given:
             what = "is" if len(given) == 1 else "are"
             only = f"{what} only for a log, and FIT is a saved fit; leave it out"
@@ -106,7 +106,7 @@ def certify(
         inputs.check_size(prior, [policy], horizon, tasks or 1)
     else:
         fit = read = _fitted(
-            source, seed, replace(reading, arms=are if count is None else ArmsAre.new), shown
+            source, seed, reading.options | {"arms": are if count is None else "new"}, shown
         )
         fit = inputs.with_features("FIT", fit, features)
     size: Any = {"draws": draws, "tasks": tasks, "bootstrap": bootstrap, "arms": count}
@@ -133,26 +133,27 @@ def certify(
     end(found.interrupted)
 
 
-def _arms(text: str | None) -> tuple[ArmsAre, int | None]:
+def _arms(text: str | None) -> tuple[Arms, int | None]:
     """Whether tasks of a log share their arms, and how many new ones a task to come has."""
+    for are in get_args(Arms):
+        if text == are:
+            return are, None
     if text is None:
-        return ArmsAre.auto, None
-    if text in set(ArmsAre):
-        return ArmsAre(text), None
+        return "auto", None
     try:
         count = int(text)
     except ValueError:
         fail("--arms", f"must be a number, same or new, got {text!r}")
     if count < 1:
         fail("--arms", f"must be at least 1, got {count}")
-    return ArmsAre.auto, count
+    return "auto", count
 
 
-def _fitted(log: str, seed: int, reading: Reading, shown: bool | None) -> Any:
+def _fitted(log: str, seed: int, options: dict[str, Any], shown: bool | None) -> Any:
     """Learn the prior of a log."""
     from priorwise.advise.backtesting import LEARNING
     from priorwise.core.progress import progress_of
     from priorwise.logs.fitting import fit_prior
 
     with refusing(), progress_of(1, LEARNING, shown=shown, parallel=None):
-        return fit_prior(log, seed=seed, **reading.options)
+        return fit_prior(log, seed=seed, **options)

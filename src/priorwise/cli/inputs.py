@@ -226,9 +226,17 @@ def number(text: str, check: Callable[[Any], Any] | None, shown: bool | str = Fa
     return typer.Option(metavar="N", callback=check, help=text, show_default=shown)
 
 
-def word(text: str, metavar: str, *names: str, shown: bool | str = False) -> Any:
-    """Option that takes a word."""
-    return typer.Option(*names, metavar=metavar, help=text, show_default=shown)
+def word(
+    text: str,
+    metavar: str | None,
+    *names: str,
+    shown: bool | str = False,
+    panel: str | None = None,
+) -> Any:
+    """Option that takes a word; help shows it in a ``panel``."""
+    return typer.Option(
+        *names, metavar=metavar, help=text, show_default=shown, rich_help_panel=panel
+    )
 
 
 def argument(text: str, metavar: str, shown: bool | str = False) -> Any:

@@ -12,7 +12,8 @@ from priorwise.families.mixture.likelihood.estimator import MixtureMarginalLikel
 from priorwise.families.registry import families, family_for, has_part
 from priorwise.fitting.fits import PriorFit
 from priorwise.fitting.statistics import PerTask
-from priorwise.logs.reducing import Arms, Log
+from priorwise.logs.options import Arms
+from priorwise.logs.reducing import Log
 from priorwise.meta.selection.models import ModelComparison, compare_models
 
 MOST: Final = 12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from priorwise.core.errors import ArgumentError, ArgumentTypeError, option
 from priorwise.logs.naming import (
@@ -15,6 +15,12 @@ from priorwise.logs.naming import (
     is_unlikely,
     matches,
 )
+
+ROLES: Final = (
+    "task", "action", "reward", "pulls", "squares", "context", "time", "propensity",
+    "task_features", "rate",
+)  # fmt: skip
+"""What a column of a log may mean."""
 
 
 @dataclass(frozen=True)

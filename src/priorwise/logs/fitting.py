@@ -5,9 +5,8 @@ fits.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, final
+from typing import Any, Final, Unpack, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +28,21 @@ from priorwise.logs.features import (
     with_features,
     with_intervals,
 )
+from priorwise.logs.options import (
+    Arms,
+    HalfLife,
+    ReadingFeatures,
+    RowsRead,
+    complete,
+    part_of,
+    takes,
+)
 from priorwise.logs.predictive import PredictiveCheck, predictive_check
 from priorwise.logs.recent import Recent
-from priorwise.logs.reducing import Arms, Log, read_log
+from priorwise.logs.reducing import Log, read_log
 from priorwise.logs.rows import fading, kept_in_words, task_clock, unit_of
-from priorwise.logs.times import HalfLife, RewardAs, half_life_or_none, positive_or_none
+from priorwise.logs.times import half_life_or_none, positive_or_none
 from priorwise.logs.worth import in_words, worth
-from priorwise.logs.written import Decimal
 from priorwise.meta.selection.models import ModelComparison, compare_models
 
 FOLDS: Final = 5
@@ -175,31 +182,9 @@ def _listed(names: tuple[str, ...]) -> str:
     return f": {', '.join(names)}" if len(names) <= SHOWN else f" ({len(names):,} of them)"
 
 
+@takes(ReadingFeatures)
 def fit_prior(
-    log: Any,
-    family: str = "auto",
-    *,
-    seed: int,
-    task: str | None = None,
-    action: str | None = None,
-    reward: str | None = None,
-    pulls: str | None = None,
-    squares: str | None = None,
-    rate: str | None = None,
-    context: Sequence[str] | str | None = None,
-    contexts: Any = None,
-    task_features: Sequence[str] | str | None = None,
-    arms: Arms = "auto",
-    noise_var: float | None = None,
-    time: str | None = None,
-    since: Any = None,
-    until: Any = None,
-    window: float | None = None,
-    half_life: HalfLife = "auto",
-    reward_as: RewardAs = "reward",
-    missing: Literal["refuse", "drop"] = "refuse",
-    encoding: str | None = None,
-    decimal: Decimal | None = None,
+    log: Any, family: str = "auto", *, seed: int, **reading: Unpack[ReadingFeatures]
 ) -> LogFit:
     """Learn a prior from a log of past tasks, by marginal likelihood.
 
@@ -259,14 +244,11 @@ def fit_prior(
     3
 
     """
-    read = read_log(
-        log, task=task, action=action, reward=reward, pulls=pulls, squares=squares, rate=rate,
-        context=context, missing=missing, time=time, since=since, until=until, window=window,
-        reward_as=reward_as, task_features=task_features, encoding=encoding, decimal=decimal,
-    )  # fmt: skip
+    how = complete(reading, ReadingFeatures, "fit_prior")
+    read = read_log(log, **part_of(how, RowsRead))
     return fit_read(
-        read, family, seed=seed, contexts=contexts, arms=arms, noise_var=noise_var,
-        starts=task_clock(read), half_life=half_life,
+        read, family, seed=seed, contexts=how["contexts"], arms=how["arms"],
+        noise_var=how["noise_var"], starts=task_clock(read), half_life=how["half_life"],
     )  # fmt: skip
 
 
@@ -287,8 +269,6 @@ def fit_read(
     seed, fade = validation.seed(seed), half_life_or_none(half_life)
     if isinstance(fade, float):
         read, starts = fading(read, starts, fade, seed)
-    if arms not in ("auto", "same", "new"):
-        raise ArgumentError("arms", "must be 'auto', 'same' or 'new'", got=arms)
     if len(read.tasks) < 2:
         raise ArgumentError(
             "task",

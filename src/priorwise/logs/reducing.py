@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
-from typing import Any, Final, Literal, final
+from typing import Any, Final, Unpack, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,15 @@ from priorwise.core.errors import ArgumentError, option, shown
 from priorwise.core.sizes import check_memory
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.logs.checking import EngineError, checked, fetch, fetch_table, unknown
-from priorwise.logs.columns import Columns
+from priorwise.logs.columns import ROLES, Columns
 from priorwise.logs.features import constant_in_tasks, ends_of
 from priorwise.logs.guessing import parsed_times, with_guessed_time, without_time
 from priorwise.logs.opening import check_encoding, is_text, one_kind_of_time, open_log, unclear_day
+from priorwise.logs.options import Arms, RowsRead, complete, takes
 from priorwise.logs.spreadsheets import with_clicks, without_totals
-from priorwise.logs.times import Period, RewardAs, as_asked, positive_or_none
-from priorwise.logs.written import Decimal, clearly_points, numbers_of
+from priorwise.logs.times import Period, as_asked, positive_or_none
+from priorwise.logs.written import clearly_points, numbers_of
 
-Arms = Literal["auto", "same", "new"]
 MOST_ARMS: Final = 500
 """Arms of a prior that tells them apart."""
 LOST: Final = 1e-13
@@ -216,27 +216,8 @@ class Log:
             )
 
 
-def read_log(
-    log: Any,
-    *,
-    task: str | None = None,
-    action: str | None = None,
-    reward: str | None = None,
-    pulls: str | None = None,
-    squares: str | None = None,
-    rate: str | None = None,
-    context: Sequence[str] | str | None = None,
-    time: str | None = None,
-    propensity: str | None = None,
-    task_features: Sequence[str] | str | None = None,
-    since: Any = None,
-    until: Any = None,
-    window: float | None = None,
-    reward_as: RewardAs = "reward",
-    missing: Literal["refuse", "drop"] = "refuse",
-    encoding: str | None = None,
-    decimal: Decimal | None = None,
-) -> Log:
+@takes(RowsRead)
+def read_log(log: Any, **reading: Unpack[RowsRead]) -> Log:
     """Reduce a log to its sums, in one pass of its engine.
 
     Parameters
@@ -285,38 +266,26 @@ def read_log(
         separates thousands. By default all numbers of a column decide.
 
     """
-    if missing not in ("refuse", "drop"):
-        raise ArgumentError("missing", "must be 'refuse' or 'drop'", got=missing)
-    asked: Any = {"task": task, "action": action, "reward": reward, "pulls": pulls}
-    asked |= {"squares": squares, "context": context, "time": time, "propensity": propensity}
-    asked |= {"task_features": task_features, "rate": rate}
-    period = Period(since, until, positive_or_none("window", window))
-    check_encoding(encoding)
-    if decimal not in (None, ".", ","):
-        raise ArgumentError("decimal", "must be '.' or ','", got=decimal)
-    options: Any = (asked, missing, period, reward_as, encoding, decimal)
+    how = complete(reading, RowsRead, "read_log")
+    check_encoding(how["encoding"])
+    if how["decimal"] not in (None, ".", ","):
+        raise ArgumentError("decimal", "must be '.' or ','", got=how["decimal"])
     try:
-        return _read(log, False, *options)
+        return _read(log, False, how)
     except EngineError:
         if not is_text(log):
             raise
     # a later row of a file of text is not of the type that the first ones have
-    return _read(log, True, *options)
+    return _read(log, True, how)
 
 
-def _read(
-    log: Any,
-    every_row: bool,
-    asked: Any,
-    missing: str,
-    period: Period,
-    reward_as: RewardAs,
-    encoding: str | None,
-    decimal: Decimal | None,
-) -> Log:
-    how: Any = {"every_row": every_row, "encoding": encoding}
-    table, where, notes = open_log(log, **how)
-    timeless = without_time(asked["time"], table.columns)
+def _read(log: Any, every_row: bool, how: dict[str, Any]) -> Log:
+    encoding, decimal, missing = how["encoding"], how["decimal"], how["missing"]
+    period = Period(how["since"], how["until"], positive_or_none("window", how["window"]))
+    opening: Any = {"every_row": every_row, "encoding": encoding}
+    table, where, notes = open_log(log, **opening)
+    timeless = without_time(how["time"], table.columns)
+    asked = {name: how[name] for name in ROLES}
     columns = Columns.of(table.columns, where, **asked | ({"time": None} if timeless else {}))
     if columns.time is not None:
         table = parsed_times(table, columns.time)
@@ -327,7 +296,7 @@ def _read(
     dated = columns.time is not None and table[columns.time].type().is_temporal()
     if dated and is_text(log) and (day := unclear_day(log, str(columns.time), encoding)):
         twice = f"the days in {columns.time!r}, such as {day}, can be read in two ways"
-        if asked["time"] is not None:
+        if how["time"] is not None:
             raise ArgumentError("time", f"is unclear: {twice}", cure="write them as 2024-01-31")
         said = f"{twice}, and are not taken for {option('time')}; write them as 2024-01-31"
         columns = replace(columns, time=None, ordered=True, said=(*columns.said[:-1], said))
@@ -341,18 +310,18 @@ def _read(
             one_kind_of_time(log, name, encoding)
     fractions = [name for name in columns.numbers if table[name].type().is_floating()]
     if is_text(log) and fractions:  # their points may separate thousands
-        written, _, _ = open_log(log, **how, texts=fractions)
+        written, _, _ = open_log(log, **opening, texts=fractions)
         unclear = set(fractions)
         if decimal is None:
             unclear -= clearly_points(written, fractions)
         if unclear:
-            table, _, _ = open_log(log, **how, texts=sorted(unclear))
+            table, _, _ = open_log(log, **opening, texts=sorted(unclear))
     numbers, texts, read = numbers_of(table, columns, where, decimal)
     numbers, without = without_totals(numbers, columns, where)
     numbers, given = with_clicks(numbers, columns, where)
     notes = (*notes, *columns.said, *read, *without, *given)
     numbers, left = period.cut(numbers, columns, where)
-    numbers = as_asked(numbers, reward_as, columns)
+    numbers = as_asked(numbers, how["reward_as"], columns)
     rows, dropped, odd, zeros = checked(numbers, texts, columns, where, missing)
     source = numbers.filter(~unknown(numbers.reward))
     found = fetch_table(reduced(source, columns))

@@ -16,9 +16,8 @@ from priorwise.core.errors import ArgumentError, ArgumentTypeError, option
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.logs.checking import fetch, fetch_table, unknown
 from priorwise.logs.columns import Columns
+from priorwise.logs.options import RewardAs
 
-RewardAs = Literal["reward", "converted", "value"]
-HalfLife = float | Literal["auto", "none"] | None
 ZONE: Final = {
     True: "has times with a zone, so that this needs one, such as 2024-01-31T00:00+00:00",
     False: "has times without a zone, so that this must not have one either",
@@ -158,7 +157,6 @@ def half_life_or_none(value: Any) -> float | Literal["auto"] | None:
 
 def as_asked(table: Any, reward_as: RewardAs, columns: Columns) -> Any:
     """Take of a reward whether there was one, or how much where there was one."""
-    validation.one_of("reward_as", reward_as, RewardAs)
     if reward_as == "reward":
         return table
     if columns.summed:

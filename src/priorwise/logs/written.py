@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, final
+from typing import Any, Final, final
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from priorwise.core.errors import ArgumentError
 from priorwise.logs.checking import MISSING, fetch, option_of
 from priorwise.logs.columns import Columns
 from priorwise.logs.naming import UnsureError
+from priorwise.logs.options import Decimal
 
-Decimal = Literal[".", ","]
 GAPS: Final = (" ", "\u00a0", "\u202f", "'", "\u2019")
 """Thousands separators beside points and commas."""
 YES: Final = ("yes", "true")
