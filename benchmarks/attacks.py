@@ -23,6 +23,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.client import HTTPConnection
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
@@ -221,10 +222,12 @@ def exports(service: Service) -> None:
 
 def connections(service: Service) -> None:
     lines: list[socket.socket] = []
-    while True:
-        lines.append(service.raw(b""))
-        if len(lines) > 6000:
-            lines.pop(0).close()
+    with suppress(OSError):  # the service has ended
+        while True:
+            lines.append(service.raw(b""))
+            if len(lines) > 6000:
+                lines.pop(0).close()
+    signal.pause()
 
 
 def pages(service: Service) -> None:

@@ -18,7 +18,7 @@ import priorwise as pw
 from priorwise.core.seen import Seen
 from priorwise.serve import Decider
 from priorwise.serve.ahead import CLIENT, Ahead, Until
-from priorwise.serve.choosing import Chooser, Shares
+from priorwise.serve.choosing import Chooser, Rules, Shares
 from priorwise.serve.errors import TooMuch
 from priorwise.serve.http.limits import Limits
 from priorwise.serve.http.waiting import Few
@@ -243,9 +243,9 @@ def test_others_do_not_push_out_what_decides(monkeypatch: pytest.MonkeyPatch, se
         lambda prior, arms, *rest: (built.append(arms), make(prior, arms, *rest))[1],
     )  # fmt: skip
     made = Operations(
-        lambda version: pw.ExchangeableGaussianPrior(0.0, 1.0, 0.5), pw.ThompsonSampling(),
-        horizon=9, seed=seed, shares=Shares(), propensities=False, window=None, missing="leave out",
-    )  # fmt: skip
+        lambda version: pw.ExchangeableGaussianPrior(0.0, 1.0, 0.5),
+        Rules(pw.ThompsonSampling(), 9, seed, Shares(), False, None, "leave out"),
+    )
     for _ in range(2):
         for arms in (*range(2, 6), *range(33, 90)):
             made.chooser(1, arms)
@@ -263,9 +263,9 @@ def test_others_do_not_push_out_what_decides(monkeypatch: pytest.MonkeyPatch, se
 def test_a_client_pushes_out_its_own_choosers(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr("priorwise.serve.operations.ENTRIES", 3 * 50**2)
     made = Operations(
-        lambda version: pw.ExchangeableGaussianPrior(0.0, 1.0, 0.5), pw.ThompsonSampling(),
-        horizon=9, seed=seed, shares=Shares(), propensities=False, window=None, missing="leave out",
-    )  # fmt: skip
+        lambda version: pw.ExchangeableGaussianPrior(0.0, 1.0, 0.5),
+        Rules(pw.ThompsonSampling(), 9, seed, Shares(), False, None, "leave out"),
+    )
 
     def asked(client: str, arms: int) -> None:
         context = copy_context()

@@ -8,12 +8,11 @@ operation asks for another result.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, Final, Generic, TypeVar, final
+from typing import Final, Generic, TypeVar, final
 
 from priorwise.serve.errors import TooMuch, Unavailable
 
@@ -26,6 +25,7 @@ KEPT: Final = 4096
 CLIENT: Final[ContextVar[str]] = ContextVar("CLIENT", default="")
 """Who asks: the digest of a key."""
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -91,25 +91,26 @@ class Ahead(Exception):  # noqa: N818 - it asks for work
 
 
 @final
-class Results:
-    """The newest results of computations, by a digest of all that they depend on."""
+class Newest(OrderedDict[K, T]):
+    """The newest values, at most so many."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
         """Start empty."""
-        self._results: OrderedDict[bytes, Any] = OrderedDict()  # of any operation
-        self._lock = threading.Lock()
+        super().__init__()
+        self._most = most
 
-    def get(self, key: bytes) -> Any:
-        """Return a result, None where there is none."""
-        with self._lock:
-            return self._results.get(key)
+    def __setitem__(self, key: K, value: T) -> None:
+        """Keep a value, and forget the oldest one."""
+        super().__setitem__(key, value)
+        if len(self) > self._most:
+            self.popitem(last=False)
 
-    def put(self, key: bytes, result: object) -> None:
-        """Keep a result, and forget the oldest one."""
-        with self._lock:
-            self._results[key] = result
-            if len(self._results) > KEPT:
-                self._results.popitem(last=False)
+    def made(self, key: K, make: Callable[[], T]) -> T:
+        """Return a value, which is made if there is none."""
+        value = self.get(key)
+        if value is None:
+            value = self[key] = make()
+        return value
 
 
 def too_busy() -> Unavailable:

@@ -8,11 +8,12 @@ from p: so the propensity that is logged is that of the draw, whatever the error
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from typing import Final, Protocol, Self, TypeAlias, final
+from typing import Final, Literal, Protocol, Self, TypeAlias, final
 
 import numpy as np
 from msgspec import Struct
@@ -118,6 +119,28 @@ class Shares:
                 cure="lower them, their sum must not exceed 1",
             )
         return promised, free
+
+
+@final
+@dataclass(frozen=True)
+class Rules:
+    """How tasks are decided about, whatever their prior: see the parameters of a ``Decider``."""
+
+    policy: Policy
+    horizon: int
+    seed: int
+    shares: Shares
+    propensities: bool
+    window: float | None
+    missing: float | Literal["leave out"]
+
+    def text(self) -> str:
+        """Return them as JSON, by which a store knows them again."""
+        control, share = self.shares.control, self.shares.share
+        given = {**vars(self), "policy": repr(self.policy), "floor": self.shares.floor}
+        del given["shares"]
+        given["control"] = None if control is None else [control, share]
+        return json.dumps(given, sort_keys=True)
 
 
 def _share(name: str, value: float) -> None:

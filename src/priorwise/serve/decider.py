@@ -22,7 +22,7 @@ from priorwise.families.registry import family_for
 from priorwise.serve import table, types
 from priorwise.serve.ahead import ROUNDS, Ahead, too_busy
 from priorwise.serve.bridge import Bridge
-from priorwise.serve.choosing import LivePrior, Shares, dim_of, has_features
+from priorwise.serve.choosing import LivePrior, Rules, Shares, dim_of, has_features
 from priorwise.serve.errors import NotFound
 from priorwise.serve.export import tables, write_log
 from priorwise.serve.folding import fold_of
@@ -160,21 +160,17 @@ class Decider:
         self.store = opened(store)
         try:
             self._started(prior, policy)
-            self.operations = Operations(
-                self.prior,
-                policy,
-                horizon=horizon,
-                seed=seed,
-                shares=shares,
-                propensities=propensities,
-                window=window,
-                missing=missing,
-            )
+            rules = Rules(policy, horizon, seed, shares, propensities, window, missing)
+            self.operations = Operations(self.prior, rules)
             self.store.use(self.operations.fold)
             self._fits_settings(self.prior(self.version))
             if (arms := self.operations.arms_of(self.version)) is not None:
                 self.operations.chooser(self.version, len(arms))  # compile now
-            self.operations.settings = self._settings_number(shares)
+            text, texts = rules.text(), self.store.settings()
+            known = text in texts  # decisions name the number
+            self.operations.settings = (
+                texts.index(text) + 1 if known else self.store.add_settings(text)
+            )
         except BaseException:
             self.store.close()
             raise
@@ -200,25 +196,6 @@ class Decider:
             fold_of(prior).check(float(missing), "missing")
         if (arms := arms_of(prior)) is not None:
             _check_promises(self.operations.shares, arms)
-
-    def _settings_number(self, shares: Shares) -> int:
-        """Return the number of these settings; decisions name it."""
-        o = self.operations
-        text = json.dumps(
-            {
-                "policy": repr(o.policy),
-                "horizon": o.horizon,
-                "seed": o.seed,
-                "propensities": o.propensities,
-                "floor": shares.floor,
-                "control": None if shares.control is None else [shares.control, shares.share],
-                "window": o.window,
-                "missing": o.missing,
-            },
-            sort_keys=True,
-        )
-        texts = self.store.settings()
-        return texts.index(text) + 1 if text in texts else self.store.add_settings(text)
 
     # -- priors
 

@@ -12,22 +12,22 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Final, Literal, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 import numpy as np
 from msgspec.structs import replace
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError, printable, shown
-from priorwise.core.protocols import Policy, for_arms
+from priorwise.core.protocols import for_arms
 from priorwise.core.types import IntArray
-from priorwise.serve.ahead import CLIENT, Ahead, Results, Until
+from priorwise.serve.ahead import CLIENT, KEPT, Ahead, Newest, Until
 from priorwise.serve.choosing import (
     Choice,
     Chooser,
     LivePrior,
     Mask,
-    Shares,
+    Rules,
     has_features,
     names_of,
     task_key,
@@ -83,29 +83,17 @@ SAME_LAW: Final = 1e-4
 class Operations:
     """The operations of one set of settings; priors are looked up by ``prior_of(version)``."""
 
-    def __init__(
-        self,
-        prior_of: Callable[[int], LivePrior],
-        policy: Policy,
-        *,
-        horizon: int,
-        seed: int,
-        shares: Shares,
-        propensities: bool,
-        window: float | None,
-        missing: float | Literal["leave out"],
-        settings: int = 0,
-    ) -> None:
-        """Remember the settings."""
-        self.policy, self.horizon, self.seed = policy, horizon, seed
-        self.shares, self.propensities = shares, propensities
-        self.window, self.missing, self.settings = window, missing, settings
+    def __init__(self, prior_of: Callable[[int], LivePrior], rules: Rules) -> None:
+        """Remember the rules; ``settings`` is the number that a store gives them."""
+        self.policy, self.horizon, self.seed = rules.policy, rules.horizon, rules.seed
+        self.shares, self.propensities = rules.shares, rules.propensities
+        self.window, self.missing, self.settings = rules.window, rules.missing, 0
         self._prior_of = prior_of
         self._choosers: OrderedDict[tuple[int, int], Chooser] = OrderedDict()  # the last used last
         self._builders: dict[tuple[int, int], str] = {}  # clients for whom large ones were built
         self._making = threading.Lock()
         self._seconds: dict[tuple[int, int], float] = {}  # that a decision took, lately
-        self._results = Results()
+        self._results = Newest[bytes, Any](KEPT)  # of any operation
         self._folds: dict[int, Fold] = {}
         self._full_names: dict[int, tuple[str, ...] | None] = {}
 
@@ -204,7 +192,7 @@ class Operations:
         key, then = digest.digest(), copied(task)
         result: T | None = self._results.get(key)
         if result is None:
-            raise Ahead([lambda until: self._results.put(key, work(then, until))])
+            raise Ahead([lambda until: self._results.__setitem__(key, work(then, until))])
         return result
 
     def arms_of(self, version: int) -> tuple[str, ...] | None:

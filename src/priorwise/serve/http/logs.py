@@ -9,12 +9,13 @@ import time
 import traceback
 from datetime import UTC, datetime
 from queue import Full, Queue
-from typing import Any, Final, TextIO, final
+from typing import Final, TextIO, final
 
 import msgspec
 
 WAITING: Final = 10_000
 """Lines that wait for who reads them."""
+Value = str | float | bool | None
 LEVELS: Final = {"info": 20, "warning": 30, "error": 40}
 
 
@@ -35,7 +36,7 @@ class Log:
         self._dropped = 0
         self._thread: threading.Thread | None = None
 
-    def write(self, level: str, event: str, **fields: Any) -> None:
+    def write(self, level: str, event: str, **fields: Value) -> None:
         """Write a line; it must not be able to end a request."""
         if LEVELS[level] < self._least:
             return
@@ -71,7 +72,7 @@ class Log:
         while self._lines.unfinished_tasks and time.monotonic() < end:
             time.sleep(0.01)
 
-    def bug(self, error: BaseException, **fields: Any) -> None:
+    def bug(self, error: BaseException, **fields: Value) -> None:
         """Write what no request should be able to bring about, with its trace."""
         lines = "".join(traceback.format_exception(error, limit=-30))
         self.write("error", "bug", **fields, error=type(error).__name__, trace=lines[-8000:])

@@ -8,7 +8,8 @@ import asyncio
 from typing import Any, ClassVar, Final, final
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http import httptools_impl as server
 
 from priorwise.serve import types
 from priorwise.serve.http.errors import CODES
@@ -19,7 +20,7 @@ MOST: Final = 100
 
 
 @final
-class Connection(HttpToolsProtocol):
+class Connection(server.HttpToolsProtocol):
     """One connection of a client."""
 
     limits = Limits()  # those of the process
@@ -37,7 +38,7 @@ class Connection(HttpToolsProtocol):
         self._inside = False  # whether the body has begun, and what follows it is not complete
         self._size = 0  # of what came since headers began, or since the last piece of a body
         self._moved = False  # whether a piece of a body came
-        self._answered: Any = None  # the request that is being answered; others may wait behind it
+        self._answered: server.RequestResponseCycle | None = None  # others may wait behind this one
         self._long = False
 
     def connection_made(self, transport: Any) -> None:
@@ -66,7 +67,7 @@ class Connection(HttpToolsProtocol):
         self.pipeline.clear()
         super().connection_lost(exc)
 
-    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+    def _start_asgi_task(self, cycle: server.RequestResponseCycle, app: ASGI3Application) -> None:
         self._answered = cycle
         super()._start_asgi_task(cycle, app)
 
@@ -159,7 +160,7 @@ class Connection(HttpToolsProtocol):
         if not begun or not (self.pipeline or cycle.response_started):
             content = msgspec.json.encode(types.Failed(types.Problem(CODES[status], message)))
             self.transport.write(
-                STATUS_LINE[status]
+                server.STATUS_LINE[status]
                 + b"content-type: application/json\r\ncontent-length: "
                 + str(len(content)).encode()
                 + b"\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n"

@@ -4,7 +4,6 @@ before it ends.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import signal
@@ -13,7 +12,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, final
 
 import numpy as np
@@ -61,11 +61,11 @@ class Settings:
     https: bool = False  # whether browsers come by HTTPS, through a proxy
     prefix: str = ""  # before every path, as browsers see them
 
-    def decider(self, store: str | None = None) -> Decider:
-        """Return what decides, on its own store or another one."""
+    def decider(self) -> Decider:
+        """Return what decides."""
         return Decider(
             self.prior, self.policy, horizon=self.horizon, seed=self.seed,
-            store=self.store if store is None else store, propensities=self.propensities,
+            store=self.store, propensities=self.propensities,
             floor=self.floor, control=self.control, window=self.window, missing=self.missing,
         )  # fmt: skip
 
@@ -76,13 +76,25 @@ class Settings:
         Connection.limits = self.limits
         _room(self.limits.connections)
         decider = self.decider()
-        warmed(decider)
+        self._warm(decider)
         prompt()
         log.write("info", "started", process=os.getpid(), open=self.open)
         return Service(
             decider, open=self.open, limits=self.limits, log=log, alone=True, https=self.https,
             prefix=self.prefix,
         )  # fmt: skip
+
+    def _warm(self, decider: Decider) -> None:
+        """Decide once in memory, so that all is imported and compiled."""
+        families()
+        prior = decider.prior()
+        arms = decider.operations.arms_of(decider.version)
+        context = np.zeros((prior.arms, dim_of(prior))) if has_features(prior) else None
+        # a reward of 0, say, need not make sense
+        with suppress(ArgumentError), replace(self, prior=prior, store=None).decider() as trial:
+            for _ in range(2):
+                made = trial.decide("warm", ("a", "b") if arms is None else None, context)
+                trial.reward(made.token, 0.0)
 
 
 def _room(connections: int) -> None:
@@ -96,26 +108,6 @@ def _room(connections: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-
-
-def warmed(decider: Decider) -> None:
-    """Decide once in memory, so that all is imported and compiled."""
-    families()
-    o = decider.operations
-    prior = decider.prior()
-    control = None if o.shares.control is None else (o.shares.control, o.shares.share)
-    arms = o.arms_of(decider.version)
-    try:
-        with Decider(
-            prior, o.policy, horizon=o.horizon, seed=o.seed, propensities=o.propensities,
-            floor=o.shares.floor, control=control,
-        ) as trial:  # fmt: skip
-            context = np.zeros((prior.arms, dim_of(prior))) if has_features(prior) else None
-            for _ in range(2):
-                made = trial.decide("warm", ("a", "b") if arms is None else None, context)
-                trial.reward(made.token, 0.0)
-    except ArgumentError:  # a reward of 0, say, need not make sense
-        return
 
 
 def prompt() -> None:
@@ -162,7 +154,7 @@ def configured(app: ASGIApp | Settings, limits: Limits, workers: int = 1) -> uvi
 class Server(uvicorn.Server):
     """A server that ends well when it is told to."""
 
-    @contextlib.contextmanager
+    @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Take signals to stop as what they are, and not raise them once more afterwards."""
         if threading.current_thread() is not threading.main_thread():

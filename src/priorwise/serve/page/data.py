@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Generic, NamedTuple, TypeVar, final
@@ -28,6 +28,7 @@ from priorwise.figures.fit import fit_figure, prior_table
 from priorwise.figures.predictive import predictive_figure
 from priorwise.figures.style import Picture
 from priorwise.logs.predictive import PredictiveCheck, predictive_check
+from priorwise.serve.ahead import Newest
 from priorwise.serve.choosing import LivePrior, has_features, names_of
 from priorwise.serve.operations import Operations
 from priorwise.serve.page import views
@@ -216,24 +217,6 @@ class _Kept:
 
 
 @final
-class Cache(Generic[K, V]):
-    """The newest results, by what they depend on."""
-
-    def __init__(self, most: int) -> None:
-        """Keep so many."""
-        self._most, self._results = most, OrderedDict[K, V]()
-
-    def get(self, key: K, make: Callable[[], V]) -> V:
-        """Return a result, which is made where there is none."""
-        result = self._results.get(key)
-        if result is None:
-            result = self._results[key] = make()
-            if len(self._results) > self._most:
-                self._results.popitem(last=False)
-        return result
-
-
-@final
 class Aside(Generic[K, V]):
     """Results that take a while, each worked out once, in a thread of its own."""
 
@@ -272,9 +255,9 @@ class Watch:
         self._chosen, self._rewarded = Ratio(), Ratio()  # all decisions, and those rewarded
         self._overview: tuple[float, Overview] | None = None
         self._size: tuple[float, Size] | None = None  # until when it holds
-        self._views = Cache[tuple[str, str], TaskView](VIEWS)
-        self._pictures = Cache[tuple[str, ...], bytes](CACHED)
-        self._checks = Cache[tuple[int, int], PredictiveCheck | str](CACHED)
+        self._views = Newest[tuple[str, str], TaskView](VIEWS)
+        self._pictures = Newest[tuple[str, ...], bytes](CACHED)
+        self._checks = Newest[tuple[int, int], PredictiveCheck | str](CACHED)
         self._alarms = Aside[tuple[int, int], Alarm]("priorwise-alarm", 0.2)
         self._alarm: tuple[tuple[int, int], float, Alarm] | None = None
         self._advice = Aside[tuple[int, int], str]("priorwise-advice", 0.5)
@@ -448,7 +431,7 @@ class Watch:
         key = (name, _key(tasks[0]))
         if self._advised(log.task) == WAITING:  # which is not kept
             return self._viewed(log)
-        return self._views.get(key, lambda: self._viewed(log))
+        return self._views.made(key, lambda: self._viewed(log))
 
     def _viewed(self, log: Log) -> TaskView:
         operations = self.decider.operations
@@ -558,7 +541,7 @@ class Watch:
                 f"{FEWEST}."
             )
         with self._lock:
-            return self._checks.get(
+            return self._checks.made(
                 (number, len(names)), lambda: self._compared(number, prior, names)
             )
 
@@ -582,7 +565,7 @@ class Watch:
     def svg(self, key: tuple[str, ...], shown: Shown, *, narrow: bool, dark: bool) -> bytes:
         """Draw a picture, or take it from those that were drawn."""
         width = live.NARROW if narrow else live.WIDE
-        plain = self._pictures.get((*key, str(narrow)), lambda: shown.draw(width)["svg"])
+        plain = self._pictures.made((*key, str(narrow)), lambda: shown.draw(width)["svg"])
         return (live.dark(plain) or plain) if dark else plain
 
 

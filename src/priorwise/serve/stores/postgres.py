@@ -147,8 +147,10 @@ class _Link(Link):
 
     def __init__(self, url: str, *, reading: bool | None) -> None:
         """Connect."""
-        usual: dict[str, Any] = {"connect_timeout": 10, "application_name": "priorwise"}
-        given = {**usual, **conninfo_to_dict(url), "client_encoding": "utf8"}
+        given = {
+            "connect_timeout": 10, "application_name": "priorwise", **conninfo_to_dict(url),
+            "client_encoding": "utf8",
+        }  # fmt: skip
         self._connection = psycopg.connect(autocommit=True, **given)
         try:
             self._connection.execute(SETTINGS)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from priorwise.core.errors import ArgumentError
 from priorwise.serve.rows import REWARDS, Decided, Event, Task, copied
@@ -27,9 +28,11 @@ from priorwise.serve.stores.store import Batch, Wanted
 if TYPE_CHECKING:
     from priorwise.serve.folding import Fold
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 LARGEST: Final = 1 << 62
 LONGEST: Final = 500
-_NOTHING: Final = object()
 
 
 class Raced(Exception):  # noqa: N818 - nothing is wrong
@@ -56,7 +59,7 @@ class SqlSession:
         self._settled: dict[tuple[str, int], Event | None] = {}
         self._requests: dict[tuple[str, str], Decided | Event | None] = {}
         self._units: dict[tuple[str, str], Decided | None] = {}
-        self._undo: list[tuple[dict[Any, Any], Any, Any]] = []  # of any of these
+        self._undo: list[Callable[[], object]] = []
         self._saved: dict[str, bool] = {}
         self._more: dict[str, tuple[Decided, ...]] = {}
         self._happened: dict[str, tuple[Event, ...]] = {}
@@ -108,15 +111,14 @@ class SqlSession:
 
     def undo(self) -> None:
         """Take back what the operation did."""
-        for where, key, before in reversed(self._undo):
-            if before is _NOTHING:
-                del where[key]
-            else:
-                where[key] = before
+        for take_back in reversed(self._undo):
+            take_back()
         self.start()
 
-    def _set(self, where: dict[Any, Any], key: Any, value: Any) -> None:
-        self._undo.append((where, key, where.get(key, _NOTHING)))
+    def _set(self, where: dict[K, V], key: K, value: V) -> None:
+        known = key in where
+        before = partial(where.__setitem__, key, where[key]) if known else partial(where.pop, key)
+        self._undo.append(before)
         where[key] = value
 
     # -- what operations call
