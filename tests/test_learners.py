@@ -1099,7 +1099,7 @@ def test_rules_turn_fits_into_priors(seed: int) -> None:
     mixed = Mixed(WIDE, 0.25).hold(PriorFit(GAUSSIAN, "by hand", 9), rng(seed))
     assert isinstance(mixed, MixturePrior)
     assert mixed.probs.tolist() == [0.75, 0.25]
-    with raises("share", "must lie in (0, 1)"):
+    with raises("share", "must lie strictly between 0 and 1"):
         Mixed(WIDE, 1.0)
     with raises("components", "must share"):
         MixturePrior([GAUSSIAN, BETA], [0.5, 0.5])

@@ -11,7 +11,7 @@ Dimensions have names. The first field with a dimension gives it its size; ``siz
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any
 
 import attrs
 import numpy as np
@@ -21,8 +21,6 @@ from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.sizes import as_float, check_memory
 from priorwise.core.types import FloatArray
-
-Ends = Literal["[]", "()", "(]"]
 
 
 @dataclass(frozen=True)
@@ -55,13 +53,11 @@ class Number(Parameter):
     least: float = -np.inf
     most: float = np.inf
     cure: str = ""
-    ends: Ends = "[]"
+    ends: validation.Ends = "[]"
 
     def checked(self, name: str, value: Any, owner: Any) -> float:
         """Return a float."""
-        number = validation.number(name, value)
-        check_range(name, number, self.least, self.most, cure=self.cure, ends=self.ends)
-        return number
+        return validation.number(name, value, self.least, self.most, self.ends, self.cure)
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,7 @@ class Array(Parameter):
         """Return an array that cannot be written to."""
         array = self._of_all(name, validation.numbers(name, value), owner)
         array = validation.matrix(name, array, (None,) * len(self.dims))
-        check_range(name, array, self.least, self.most)
+        validation.check_range(name, array, self.least, self.most)
         return array
 
     def _of_all(self, name: str, array: FloatArray, owner: Any) -> FloatArray:
@@ -286,41 +282,3 @@ def _shape(value: Any) -> tuple[int, ...]:
         return np.shape(value)
     except Exception:  # ragged, or a user's class that makes no array: the check says so
         return ()
-
-
-def check_range(
-    name: str,
-    value: float | FloatArray,
-    least: float,
-    most: float,
-    *,
-    cure: str = "",
-    ends: Ends = "[]",
-) -> None:
-    """Raise an error unless all numbers lie in a range."""
-    for number in (float(np.min(value)), float(np.max(value))):
-        above = least < number if ends[0] == "(" else least <= number
-        below = number < most if ends[1] == ")" else number <= most
-        if not (above and below):
-            if max(abs(least), abs(most)) > WIDE:  # the violated end is enough
-                least, most = (-np.inf, most) if above else (least, np.inf)
-            must = in_range(least, most, ends=ends)
-            raise ArgumentError(name, f"must {must}", got=number, cure=cure)
-
-
-WIDE: Final = 1e6
-"""Beyond this an end of a range is there for the arithmetic, not for its meaning."""
-
-
-def in_range(least: float, most: float, *, ends: Ends = "[]") -> str:
-    """``not be negative``, ``lie in [0, 1]``, ...; nothing where all numbers are allowed."""
-    if np.isfinite(least) and np.isfinite(most):
-        return f"lie in {ends[0]}{least:g}, {most:g}{ends[1]}"
-    if np.isfinite(most):
-        return f"{'be below' if ends[1] == ')' else 'not exceed'} {most:g}"
-    if least == 0.0:
-        return "be positive" if ends[0] == "(" else "not be negative"
-    if 0.0 < least < 1.0:
-        return f"be positive (at least {least:g})"
-    above = "above" if ends[0] == "(" else "at least"
-    return f"be {above} {least:g}" if np.isfinite(least) else ""

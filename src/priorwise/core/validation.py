@@ -3,7 +3,7 @@ do.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,8 +17,13 @@ from priorwise.core.types import BoolArray, FloatArray, IntArray
 
 T = TypeVar("T")
 Shape = tuple[int | None, ...]  # None: any size
+Ends = Literal["[]", "()", "(]"]
+"""Which ends of a range belong to it."""
 SINGULAR: Final = 1e-13
 """Correlations whose smallest eigenvalue is at most this are singular up to rounding."""
+
+WIDE: Final = 1e6
+"""Beyond this an end of a range is there for the arithmetic, not for its meaning."""
 
 LARGEST: Final = 1e100
 """Beyond this, squares and products of a few numbers leave the range of floats."""
@@ -71,31 +76,69 @@ def positive(name: str, value: FloatArray, smallest: float = 1e-100) -> FloatArr
     return value
 
 
-def number(name: str, value: Any) -> float:
-    """Return a finite number."""
+def check_range(
+    name: str,
+    value: float | FloatArray,
+    least: float = -np.inf,
+    most: float = np.inf,
+    ends: Ends = "[]",
+    cure: str = "",
+) -> None:
+    """Raise an error unless all numbers lie in a range."""
+    for number in (float(np.min(value)), float(np.max(value))):
+        above = least < number if ends[0] == "(" else least <= number
+        below = number < most if ends[1] == ")" else number <= most
+        if not (above and below):
+            if max(abs(least), abs(most)) > WIDE:  # the violated end is enough
+                least, most = (-np.inf, most) if above else (least, np.inf)
+            must = _in_range(least, most, ends)
+            raise ArgumentError(name, f"must {must}", got=number, cure=cure)
+
+
+def _in_range(least: float, most: float, ends: Ends) -> str:
+    """``not be negative``, ``lie in [0, 1]``, ...; nothing where all numbers are allowed."""
+    if np.isfinite(least) and np.isfinite(most):
+        if ends == "()":
+            return f"lie strictly between {least:g} and {most:g}"
+        return f"lie in {ends[0]}{least:g}, {most:g}{ends[1]}"
+    if np.isfinite(most):
+        return f"{'be below' if ends[1] == ')' else 'not exceed'} {most:g}"
+    if least == 0.0:
+        return "be positive" if ends[0] == "(" else "not be negative"
+    if 0.0 < least < 1.0:
+        return f"be positive (at least {least:g})"
+    above = "above" if ends[0] == "(" else "at least"
+    return f"be {above} {least:g}" if np.isfinite(least) else ""
+
+
+def number(
+    name: str,
+    value: Any,
+    least: float = -np.inf,
+    most: float = np.inf,
+    ends: Ends = "[]",
+    cure: str = "",
+) -> float:
+    """Return a finite number from ``least`` to ``most``."""
     if isinstance(value, (bool, np.timedelta64)) or not isinstance(
         value, (int, float, np.integer, np.floating)
     ):
         raise ArgumentTypeError(name, "must be a number", got=value)
     if isinstance(value, int) and abs(value) > LARGEST:
         raise ArgumentError(name, f"must not exceed {LARGEST:g} in size", got=value)
-    return float(matrix(name, float(value), ()))
-
-
-def not_negative(name: str, value: Any, cure: str = "") -> float:
-    """Return a number from 0."""
-    checked = number(name, value)
-    if checked < 0.0:
-        raise ArgumentError(name, "must not be negative", got=checked, cure=cure)
+    checked = float(matrix(name, float(value), ()))
+    check_range(name, checked, least, most, ends, cure)
     return checked
+
+
+def not_negative(name: str, value: Any) -> float:
+    """Return a number from 0."""
+    return number(name, value, 0.0)
 
 
 def share(name: str, value: Any, most: float = 1.0) -> float:
     """Return a number strictly between 0 and ``most``."""
-    checked = number(name, value)
-    if not 0.0 < checked < most:
-        raise ArgumentError(name, f"must lie strictly between 0 and {most:g}", got=checked)
-    return checked
+    return number(name, value, 0.0, most, "()")
 
 
 def count(name: str, value: Any, least: int = 1) -> int:
@@ -140,13 +183,6 @@ def instance(name: str, value: Any, kind: type[T], what: str = "") -> T:
     plain = type(value).__module__ == "builtins"
     problem = f"must be {what or f'a {kind.__name__}'}"
     raise ArgumentTypeError(name, problem, got=value if plain else type(value))
-
-
-def within(name: str, value: float, low: float, high: float) -> float:
-    """Return a number from ``low`` to ``high``."""
-    if not low <= value <= high:
-        raise ArgumentError(name, f"must lie in [{low:g}, {high:g}]", got=value)
-    return value
 
 
 def flag(name: str, value: Any) -> bool:
