@@ -1,7 +1,7 @@
 """From counters to random numbers: hashes of 64 bits, and the laws made from them."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -69,7 +69,7 @@ def slot_keys(step: int | IntArray, call: int, draws: int, width: int) -> UIntAr
     return mix_array(call_keys(step, call)[:, None, None] + places)
 
 
-def pair_start(step: int | IntArray) -> Any:
+def pair_start(step: int | IntArray) -> int | IntArray:
     """Step at which the pair of normals begins that serves this one: itself if odd, else the step
     before; 0 stands alone.
     """

@@ -62,7 +62,7 @@ class Stream:
                 cure="streams(seed, tasks)(step) makes a stream",
             )
         self._keys = keys
-        self._step: Any = validation.counted("step", step, len(keys), least=0)
+        self._step = validation.counted("step", step, len(keys), least=0)
         self._call = 0
 
     def at(self, step: int | IntArray) -> Stream:
@@ -81,9 +81,10 @@ class Stream:
         """Number of tasks served."""
         return len(self._keys)
 
-    def take(self, index: Any) -> Stream:
+    def take(self, index: IntArray | BoolArray | slice) -> Stream:
         """Return the stream of some of the tasks, after as many requests as this one."""
-        part = Stream(self._keys[index], self._step[index] if np.ndim(self._step) else self._step)
+        step = self._step
+        part = Stream(self._keys[index], step if isinstance(step, int) else step[index])
         part._call = self._call
         return part
 

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.types import FloatArray, IntArray
+
+Entry = TypeVar("Entry", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +90,7 @@ def trajectory_of(blocks: Sequence[Block]) -> Trajectory:
     return replace(whole, actions=whole.actions.astype(np.int64)) if integers else whole
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def _joined(parts: Sequence[NDArray[Entry]]) -> NDArray[Entry]:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 

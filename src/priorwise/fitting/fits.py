@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, final, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from priorwise.core import serial, sizes, validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError, MissingCapability
@@ -29,7 +30,7 @@ PLAUSIBLE_AVERAGED: Final = 64  # plausible priors that an average is taken over
 class ReadablePrior(Protocol):
     """A prior that says in words what its fitted parameters mean."""
 
-    def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
+    def in_words(self, std_errors: Mapping[str, float | FloatArray]) -> list[str]:
         """Sentences, given the standard errors by parameter."""
         ...
 
@@ -94,7 +95,7 @@ class PriorFit(Serializable, Tabular):
     left_out: int = 0
     at_boundary: bool = False
     converged: bool = True
-    std_errors: Mapping[str, Any] = field(default_factory=dict)
+    std_errors: Mapping[str, float | FloatArray] = field(default_factory=dict)
     log_likelihood: float | None = None
     iterations: int = 0
     warnings: Sequence[str] = ()
@@ -127,7 +128,7 @@ class PriorFit(Serializable, Tabular):
         arms = getattr(self.statistics, "arms", None)
         return self.prior if arms is None else for_arms(self.prior, arms)
 
-    def for_features(self, features: Any) -> "PriorFit":
+    def for_features(self, features: ArrayLike) -> "PriorFit":
         """Return the fit of tasks with these features, given by name, of a prior that depends on
         some: see ``fit_prior(..., task_features=...)``.
         """

@@ -5,7 +5,7 @@ which reduces to it. Two sets of tasks join, two parts of the same tasks merge, 
 one more addend.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
@@ -19,6 +19,11 @@ from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.fitting import columns as checked
 from priorwise.fitting.runs import Run
+
+Words = Sequence[str] | None
+Column = FloatArray | None
+"""None where it was not given."""
+Join = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 class PerTask(Serializable):
@@ -174,7 +179,7 @@ class PerTask(Serializable):
         """Add one pull to each of some tasks, in place."""
         raise NotImplementedError
 
-    def _combined(self, other: Any, how: str, combine: Any) -> Self:
+    def _combined(self, other: Self, how: str, combine: Join) -> Self:
         columns: dict[str, Any] = {}
         theirs = other._columns()
         for name, mine in self._columns().items():
@@ -203,7 +208,7 @@ class PerTask(Serializable):
         names = [each.name for each in fields(self) if each.name not in self.shared]  # type: ignore[arg-type]
         return {name: getattr(self, name) for name in names}
 
-    def _each(self, change: Callable[[Any], Any]) -> dict[str, Any]:
+    def _each(self, change: Callable[[FloatArray], FloatArray]) -> dict[str, Column]:
         """Change each column that was given."""
         columns = self._columns().items()
         return {name: None if each is None else change(each) for name, each in columns}
@@ -268,7 +273,14 @@ class PerArm(PerTask):
         return found
 
     @classmethod
-    def from_sums(cls, *, pulls: Any, sums: Any, squares: Any = None, names: Any = None) -> Self:
+    def from_sums(
+        cls,
+        *,
+        pulls: FloatArray,
+        sums: FloatArray,
+        squares: FloatArray | None = None,
+        names: Words = None,
+    ) -> Self:
         """Take sums of pulls, rewards and squared rewards, ``(task, arm)`` each; a column that
         needs squares is None without them.
         """
@@ -287,7 +299,7 @@ class PerArm(PerTask):
     @classmethod
     def from_counts(
         cls, tasks: IntArray, arms: IntArray, rewards: FloatArray, counts: FloatArray,
-        *, shape: tuple[int, int], names: Any = None,
+        *, shape: tuple[int, int], names: Words = None,
     ) -> Self:  # fmt: skip
         """Take how often each task saw each reward of each arm, ``(row,)`` each."""
         columns = {}
@@ -307,7 +319,7 @@ class PerArm(PerTask):
         return {name: getattr(prior, name, None) for name in ("arms", "names")}
 
     @classmethod
-    def empty(cls, tasks: int, arms: int = 1, names: Any = None, **known: Any) -> Self:
+    def empty(cls, tasks: int, arms: int = 1, names: Words = None, **known: Any) -> Self:
         """Return the statistics of tasks before their first pull."""
         shape = (validation.count("tasks", tasks), validation.count("arms", arms))
         blank = {each.name: np.zeros(shape) for each in fields(cls) if each.name not in cls.shared}
@@ -335,14 +347,14 @@ class PerArm(PerTask):
 
     @classmethod
     def read(
-        cls, played: Trajectory, *, arms: int | None = None, names: Any = None, **known: Any
+        cls, played: Trajectory, *, arms: int | None = None, names: Words = None, **known: Any
     ) -> Self:
         """Sum up played tasks; without ``arms`` there are as many as the largest action says."""
         arms = int(played.actions.max()) + 1 if arms is None else arms
         made = cls.from_trajectory(played.actions, played.rewards, arms=arms)
         return made._with(made._columns(), names=validation.names(names, arms))
 
-    def _check(self, *, arms: int | None = None, names: Any = None, **known: Any) -> None:
+    def _check(self, *, arms: int | None = None, names: Words = None, **known: Any) -> None:
         if arms is not None and self.arms != arms:
             raise ArgumentError("arms", f"must be {self.arms}, as the statistics have", got=arms)
         self._agreed("names", self.names, names)
