@@ -392,7 +392,7 @@ def test_bad_pulls_and_parts() -> None:
     )
     with raises("other", "log_noise"):
         plain.merged(weighted)
-    with raises("noise_var", "cannot tell"):
+    with raises("noise_var", "cannot distinguish"):
         ALL["linear-pool"].belief_given(plain)
     with raises("statistics", "must be in units of the"):
         ALL["linear-singular"].belief_given(weighted)
