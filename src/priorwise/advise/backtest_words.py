@@ -1,11 +1,14 @@
 """A backtest in words: a card for a manager, and a table for a statistician."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from priorwise.advise.gains import given_away
 from priorwise.core.errors import option
 from priorwise.core.estimates import Estimate, mean_estimate, percent, plus_minus
+
+if TYPE_CHECKING:
+    from priorwise.advise.backtest_result import Backtest
 
 SURE: Final = 3.0
 """Standard errors from which on a difference is called one."""
@@ -17,7 +20,7 @@ lucky: on rare clicks, 2 % of them double what a policy seems to gain.
 """
 
 
-def card(found: Any) -> Iterator[str]:
+def card(found: "Backtest") -> Iterator[str]:
     """Sentences for a manager, about the policy that the earlier tasks speak for."""
     name, tasks = found.chosen, len(found.uniform)
     own, uniform = found.reward(name), float(found.uniform.mean())
@@ -60,11 +63,11 @@ def card(found: Any) -> Iterator[str]:
         kept = abs(off) < SURE
         word = "held" if kept else f"did not hold: {'more' if off > 0 else 'less'} was earned"
         yield f"What the simulation had promised {word}."
-    if found.doubted:
-        yield f"The prior does not fit the earlier tasks: {found.fit.check.verdict}"
+    if (check := found.fit.check) is not None and found.doubted:
+        yield f"The prior does not fit the earlier tasks: {check.verdict}"
 
 
-def _rivals(found: Any, name: str) -> Iterator[str]:
+def _rivals(found: "Backtest", name: str) -> Iterator[str]:
     """Report rivals that earned more, and which share of the gain the others give away."""
     rivals = [other for other in found.lines if other != name]
     gaps = {other: found.difference(other, name) for other in rivals}
@@ -79,13 +82,13 @@ def _rivals(found: Any, name: str) -> Iterator[str]:
         names = ", ".join(equal)
         yield f"Equally good (at least 95 % of the gain, with 95 % probability): {names}."
     for other in rivals:
-        if other not in better and other not in equal:
-            yield f"{other} {given_away(found.kept(other))}."
+        if other not in (*better, *equal) and (kept := found.kept(other)) is not None:
+            yield f"{other} {given_away(kept)}."
 
 
-def _shortened(found: Any) -> str:
+def _shortened(found: "Backtest") -> str:
     """That fewer pulls were replayed than had been asked for; "" if all were."""
-    if found.horizon == found.asked:
+    if found.limit is None or found.horizon == found.asked:
         return ""
     return (
         f"{found.horizon:,} of {found.asked:,} pulls of a task were replayed: with more, over "
@@ -94,7 +97,7 @@ def _shortened(found: Any) -> str:
     )
 
 
-def in_words(found: Any) -> Iterator[str]:
+def in_words(found: "Backtest") -> Iterator[str]:
     """Lines of the table, what is to be known of it first."""
     if found.interrupted:
         yield f"Interrupted. {found.interrupted}"
@@ -139,7 +142,7 @@ def in_words(found: Any) -> Iterator[str]:
     yield from _weighted(found, width)
 
 
-def _weighted(found: Any, width: int) -> Iterator[str]:
+def _weighted(found: "Backtest", width: int) -> Iterator[str]:
     known = {n: each.weighted for n, each in found.lines.items() if each.weighted is not None}
     if not known:
         return

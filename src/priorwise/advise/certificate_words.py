@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from priorwise.advise.gains import is_measurable
 from priorwise.advise.losses import rule_of_three, upper
 from priorwise.core.estimates import percent, plus_minus
+
+if TYPE_CHECKING:
+    from priorwise.advise.certificate import Certificate
 
 SOURCES: Final = {"law": "the law of the fit", "bootstrap": "refits of resampled tasks"}
 CLEAR: Final = 3.0
@@ -15,7 +18,7 @@ NOISY: Final = 0.5
 """Share of the losses' variance that may be noise of the simulation before it is spoken of."""
 
 
-def in_words(found: Any) -> Iterator[str]:
+def in_words(found: "Certificate") -> Iterator[str]:
     """Sentences about a certificate."""
     prior, tasks = type(found.prior).__name__, f"{found.fitted_tasks:,} tasks"
     pulls = f"{found.horizon:,} pulls a task"
@@ -44,7 +47,7 @@ def in_words(found: Any) -> Iterator[str]:
         yield f"warning: {each}"
 
 
-def _of_loss(found: Any) -> Iterator[str]:
+def _of_loss(found: "Certificate") -> Iterator[str]:
     """What is lost, on average and at most."""
     if not found.differed:
         count = f"{found.compared:,} simulated tasks"
@@ -67,14 +70,14 @@ def _of_loss(found: Any) -> Iterator[str]:
         yield f"and {also}nothing under 95 % of the plausible truths, as far as {many} tell."
 
 
-def _shares(found: Any, loss: float) -> str:
+def _shares(found: "Certificate", loss: float) -> str:
     """Write a loss as a share of the gain over random choice, if the gain is measurable."""
     if not is_measurable(found.losses.uniform):
         return ""
     return f" ({percent(abs(loss) / found.gain)} of the gain over random choice)"
 
 
-def _of_bound(found: Any) -> str:
+def _of_bound(found: "Certificate") -> str:
     bound = found.bound
     if bound is None:
         return f"The theorem gives no bound here: {found.without_bound}."
@@ -87,7 +90,7 @@ def _of_bound(found: Any) -> str:
     return f"The theorem's bound: no more than {bound.value:.3g} with 95 % confidence."
 
 
-def _of_vague(found: Any) -> str:
+def _of_vague(found: "Certificate") -> str:
     gap, share = found.beats_vague, 100 * found.beats_vague_share
     more = "more" if gap.mean >= 0.0 else "less"
     text = f"It earns {plus_minus(abs(gap.mean), gap.std_error)} {more} than a vague prior"
@@ -101,7 +104,7 @@ def _of_vague(found: Any) -> str:
     return f"{text}."
 
 
-def _of_promise(found: Any) -> str:
+def _of_promise(found: "Certificate") -> str:
     off = found.promise_error_95
     text = f"The promised reward, {found.promised.mean:.4g}, may be off by {off:.2g} (95%)"
     if 0.0 < 2.0 * found.loss_95 <= off:

@@ -1,15 +1,19 @@
 """A recommendation in plain words."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from priorwise.advise.candidates import THOMPSON, UNIFORM
 from priorwise.advise.gains import given_away
 from priorwise.advise.losses import rule_of_three
 from priorwise.core.estimates import mean_estimate, percent, plus_minus
 
+if TYPE_CHECKING:
+    from priorwise.advise.backtest_result import Backtest
+    from priorwise.advise.recommendation import Recommendation
 
-def in_words(found: Any) -> Iterator[str]:
+
+def in_words(found: "Recommendation") -> Iterator[str]:
     """Sentences about a recommendation."""
     yield _of_prior(found)
     if found.fit.check is not None:
@@ -36,23 +40,24 @@ def in_words(found: Any) -> Iterator[str]:
         yield f"Note: {each}."
 
 
-def _of_prior(found: Any) -> str:
+def _of_prior(found: "Recommendation") -> str:
     fit = found.fit
     tasks = f"{fit.fit.tasks:,} past tasks"
-    if fit.models is None:
+    models = fit.models
+    if models is None:
         return f"The prior {fit.chosen} was learned from {tasks}."
-    others = [name for name in fit.models.scores if name != fit.chosen]
-    if fit.models.best == fit.chosen:
-        nearest = max(others, key=lambda name: fit.models.estimate(name).mean)
-        gap = fit.models.difference(fit.chosen, nearest)
+    others = [name for name in models.scores if name != fit.chosen]
+    if models.best == fit.chosen:
+        nearest = max(others, key=lambda name: models.estimate(name).mean)
+        gap = models.difference(fit.chosen, nearest)
         by = f"by {plus_minus(gap.mean, gap.std_error)} in log likelihood of a task over {nearest}"
         what = f"{fit.chosen} predicts held-out ones of {tasks} best"
         return f"Of {len(others) + 1} priors, {what}, {by}."
-    best = f"{fit.models.best}, which predicts held-out tasks best"
+    best = f"{models.best}, which predicts held-out tasks best"
     return f"The prior {fit.chosen} is as good as {best} among {len(others) + 1}, and simpler."
 
 
-def _of_replay(found: Any) -> Iterator[str]:
+def _of_replay(found: "Recommendation") -> Iterator[str]:
     """Set gains in simulation beside those on later tasks, and say which to trust."""
     if isinstance(found.replayed, str):
         yield (
@@ -79,17 +84,17 @@ def _of_replay(found: Any) -> Iterator[str]:
         yield f"Records last for {later.horizon:,} of {later.asked:,} pulls of a task."
 
 
-def _gain(found: Any, name: str) -> str:
+def _gain(found: "Recommendation", name: str) -> str:
     gain = found.scored.difference(name, UNIFORM)
     return plus_minus(gain.mean, gain.std_error)
 
 
-def _later_gain(later: Any, name: str) -> str:
+def _later_gain(later: "Backtest", name: str) -> str:
     gain = mean_estimate(later.gains(name))
     return plus_minus(gain.mean, gain.std_error)
 
 
-def _of_reward(found: Any) -> str:
+def _of_reward(found: "Recommendation") -> str:
     own, gain, where = found.reward, found.gain, ""
     if found.later is not None:
         own, where = found.later.reward(found.chosen), "On later tasks "
@@ -103,7 +108,7 @@ def _of_reward(found: Any) -> str:
     return f"{text}. It was chosen on other simulated tasks than these."
 
 
-def _of_simple(found: Any) -> Iterator[str]:
+def _of_simple(found: "Recommendation") -> Iterator[str]:
     """Compare with simpler policies: how much of the gain they give away."""
     if not found.gains_measurably:
         yield "No policy gains measurably over random choice."
@@ -111,22 +116,24 @@ def _of_simple(found: Any) -> Iterator[str]:
     if found.ab_test == found.chosen:
         yield "A plain A/B test earns most: no learned prior is needed."
     elif found.ab_test is not None:
-        yield _compared(found, found.ab_test, "A plain A/B test")
+        yield from _compared(found, found.ab_test, "A plain A/B test")
     if THOMPSON in found.losses and found.chosen != THOMPSON:
-        yield _compared(found, THOMPSON, "Thompson sampling")
+        yield from _compared(found, THOMPSON, "Thompson sampling")
 
 
-def _compared(found: Any, name: str, who: str) -> str:
+def _compared(found: "Recommendation", name: str, who: str) -> Iterator[str]:
     kept = found.kept(name)
+    if kept is None:
+        return
     gap = (
         found.gain_over(name) if found.later is None else found.later.difference(found.chosen, name)
     )
     meaning = "" if name == THOMPSON else f" ({found.candidates[name].meaning})"
     text = f"{who}{meaning} {given_away(kept)}, {plus_minus(abs(gap.mean), gap.std_error)} a task"
-    return f"{text}: it is equally good." if found.as_good(name) else f"{text}."
+    yield f"{text}: it is equally good." if found.as_good(name) else f"{text}."
 
 
-def _of_loss(found: Any) -> str:
+def _of_loss(found: "Recommendation") -> str:
     if not found.candidates[found.chosen].learned:
         return "It does not use the learned prior, so a wrong prior costs nothing."
     if not found.losses[found.chosen].any():
