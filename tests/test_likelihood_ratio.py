@@ -435,7 +435,7 @@ def one_factor_pair(name: str, arms: int, rng: np.random.Generator) -> tuple[Pai
     family, pair, laws = FAMILIES[name], [], []
     x, more = np.eye(arms), {}
     if name in ("linear", "logistic"):
-        x = np.eye(arms) + 0.3 * rng.normal(size=(arms, arms))
+        x = np.linalg.qr(rng.normal(size=(arms, arms)))[0] * rng.uniform(0.5, 2.0, (arms, 1))
         more["contexts"] = x
     rate = expit if name.startswith("logi") else np.asarray
     for _ in range(2):
