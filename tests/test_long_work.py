@@ -17,7 +17,7 @@ from test_http import Asked, error
 import priorwise as pw
 from priorwise.core.seen import Seen
 from priorwise.serve import Decider
-from priorwise.serve.ahead import CLIENT, Ahead, Until
+from priorwise.serve.ahead import CLIENT, PACE, PIECE, Ahead, Pace, Until
 from priorwise.serve.choosing import Chooser, Rules, Shares
 from priorwise.serve.errors import TooMuch
 from priorwise.serve.http.limits import Limits
@@ -284,4 +284,40 @@ def test_a_client_pushes_out_its_own_choosers(monkeypatch: pytest.MonkeyPatch, s
 def test_works_of_a_client_are_its_own() -> None:
     few = Few("works", 1, 2)
     assert [few.submit(CLIENT.get, client).result(60) for client in "ab"] == ["a", "b"]
+    few.close()
+
+
+def test_background_work_takes_a_share_of_the_time() -> None:
+    """After each piece of computing the thread rests for three times as long."""
+    now, rests = [0.0], []
+    pace = Pace(0.25, lambda: now[0], rests.append)
+    for spent in (PIECE / 2, PIECE / 2, PIECE / 2, 2 * PIECE):
+        now[0] += spent
+        pace.rest()
+    assert rests == pytest.approx([3 * PIECE, 7.5 * PIECE])
+
+
+def test_exports_of_a_service_rest_between_tasks(seed: int, tmp_path: Path) -> None:
+    """A thread with a pace rests at least once a task; the log is the same with and without."""
+    rests = []
+
+    class Counted:
+        def rest(self) -> None:
+            rests.append(None)
+
+    prior = pw.ExchangeableBetaPrior(2.0, 8.0)
+    with Decider(prior, pw.ThompsonSampling(), horizon=9, seed=seed) as made:
+        for task in range(30):
+            made.reward(made.decide(f"t{task}", ["a", "b"]).token, 1.0)
+        plain = list(made.tables())
+        assert not rests
+        token = PACE.set(Counted())  # type: ignore[arg-type]
+        try:
+            paced = list(made.tables())
+        finally:
+            PACE.reset(token)
+    assert len(rests) >= 30
+    assert plain == paced
+    few = Few("exports", 1, 1)
+    assert isinstance(few.submit(PACE.get, "a").result(60), Pace)
     few.close()

@@ -25,8 +25,46 @@ KEPT: Final = 4096
 CLIENT: Final[ContextVar[str]] = ContextVar("CLIENT", default="")
 """Who asks: the digest of a key."""
 
+PIECE: Final = 0.002
+"""Seconds that background work computes before it rests."""
+
 K = TypeVar("K")
 T = TypeVar("T")
+
+
+@final
+class Pace:
+    """Lets a thread compute a share of the time only, so that decisions find the interpreter free.
+
+    The interpreter lock goes from one thread to another every half millisecond. A thread that
+    computes without a rest takes half of it, and each of the many steps of a decision waits.
+    """
+
+    def __init__(
+        self,
+        share: float,
+        clock: Callable[[], float] = time.thread_time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Start to count the processor time of this thread."""
+        self._share, self._clock, self._sleep, self._begin = share, clock, sleep, clock()
+
+    def rest(self) -> None:
+        """Rest after a piece of work, long enough for the share."""
+        spent = self._clock() - self._begin
+        if spent >= PIECE:
+            self._sleep(spent * (1.0 / self._share - 1.0))
+            self._begin = self._clock()
+
+
+PACE: Final[ContextVar[Pace | None]] = ContextVar("PACE", default=None)
+"""How fast the work of this thread may go; None for as fast as it can."""
+
+
+def rest() -> None:
+    """Rest between two pieces of background work, if this thread has a pace."""
+    if (pace := PACE.get()) is not None:
+        pace.rest()
 
 
 @final

@@ -48,3 +48,7 @@ class Unavailable(RuntimeError):  # noqa: N818 - as the others are called
         """Say what happened."""
         super().__init__(message)
         self.public = message if public is None else public
+
+
+class TooMany(Unavailable):
+    """One client has as much work waiting as it may."""

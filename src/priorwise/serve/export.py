@@ -11,6 +11,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 from priorwise.core.files import file_path
+from priorwise.serve.ahead import rest
 from priorwise.serve.rows import Decided, Event, Task
 from priorwise.serve.stores.store import Store
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 LogRow = dict[str, Any]  # by column
 
-ROWS: Final = 10_000
+ROWS: Final = 2_000
 """Rows that are written at a time."""
 COLUMNS: Final = (
     *("task", "action", "reward", "pulls", "squares", "step", "propensity", "propensity_error"),
@@ -92,6 +93,7 @@ def tables(
     """Arrow tables of the log, some rows each, tasks in the order in which they were opened."""
     rows: list[LogRow] = []
     for task, decisions, events in store.rows():
+        rest()
         if closed is not None and (task.closed is not None) != closed:
             continue
         rows.extend(log_rows(task, decisions, events, outstanding=outstanding, binary=binary))
@@ -116,6 +118,7 @@ def _table(rows: list[LogRow], dim: int) -> pa.Table:
     fields += [(f"x{k}", number) for k in range(dim)]
     columns = {}
     for name, kind in fields:
+        rest()
         values = [row.get(name) for row in rows]
         if name in ("time", "rewarded"):
             values = [None if each is None else round(each * 1e6) for each in values]

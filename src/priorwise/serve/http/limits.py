@@ -72,22 +72,21 @@ class Tries:
 
     async def slow(self, address: str) -> None:
         """Count a wrong key, and wait with the answer."""
-        seconds = self.wait(address)
-        if seconds:
-            self._waiting += 1
-            try:
-                await asyncio.sleep(seconds)
-            finally:
-                self._waiting -= 1
+        await self.hold(self.wrong(address))
 
-    def wait(self, address: str) -> float:
-        """Count a wrong key; return after how many seconds to answer, apart from other answers."""
-        seconds = self.wrong(address)
+    async def hold(self, seconds: float = SLOW) -> None:
+        """Wait with an answer, apart from the others: whoever gets it at once asks again at once,
+        and such requests hold up those of other keys.
+        """
         if not seconds or self._waiting >= SLOWED:
-            return 0.0
+            return
         now = self._clock()
         self._last = max(self._last + APART, now + seconds)
-        return self._last - now
+        self._waiting += 1
+        try:
+            await asyncio.sleep(self._last - now)
+        finally:
+            self._waiting -= 1
 
     def wrong(self, address: str) -> float:
         """Count a wrong key; return after how many seconds to say so."""

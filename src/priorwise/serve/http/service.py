@@ -32,7 +32,7 @@ from priorwise.core.errors import shown
 from priorwise.serve import types
 from priorwise.serve.ahead import CLIENT
 from priorwise.serve.decider import AsyncDecider, Decider
-from priorwise.serve.errors import Unavailable
+from priorwise.serve.errors import TooMany, Unavailable
 from priorwise.serve.http.errors import HttpError, http_error, undecoded
 from priorwise.serve.http.keys import REFRESHED, Keys, may, name_of
 from priorwise.serve.http.limits import Bucket, Limits, Tries
@@ -208,6 +208,7 @@ class Service:
         client = "" if key is None else key.digest
         CLIENT.set(client)
         if self._full(client):
+            await self._tries.hold()
             raise HttpError(503, "too many requests at once", None, {"retry-after": "1"})
         self._working[client] += 1  # of those who may ask, and not of the page
         try:
@@ -223,7 +224,9 @@ class Service:
                 threads = self.summaries if row.threads == "summaries" else self.exports
                 work = threads.submit(lambda: row.run(self.decider, asked.checked()))
                 value = await asyncio.wrap_future(work)
-        except Exception:
+        except Exception as error:
+            if isinstance(error, TooMany):
+                await self._tries.hold()
             if row.scope == "reward":
                 self.metrics.rewarded(None)
             raise

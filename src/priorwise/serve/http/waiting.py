@@ -9,12 +9,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, Generic, TypeVar, final
 
-from priorwise.serve.ahead import CLIENT, Ahead, Turns
-from priorwise.serve.errors import Unavailable
+from priorwise.serve.ahead import CLIENT, PACE, Ahead, Pace, Turns
+from priorwise.serve.errors import TooMany, Unavailable
 from priorwise.serve.http.limits import Limits
 
 R = TypeVar("R")
 
+SHARE: Final = 0.25
+"""Share of the time that one thread of such work computes, if the work rests in between."""
 WAITED: Final = "other long computations came first, and took the time that this one had"
 
 
@@ -36,7 +38,7 @@ class Few:
         client, answer = CLIENT.get() if client is None else client, Future[R]()
         with self._lock:
             if self._count[client] >= self._most:
-                raise Unavailable(f"too many {self._name} at once")
+                raise TooMany(f"too many {self._name} at once")
             self._count[client] += 1
             self.waiting.put(client, (answer, work))
         self._pool.submit(self._next)
@@ -46,6 +48,7 @@ class Few:
         with self._lock:
             client, (answer, work) = self.waiting.take()
         CLIENT.set(client)  # what the work builds is counted for it
+        PACE.set(Pace(SHARE))
         try:
             result = work() if answer.set_running_or_notify_cancel() else None
         except BaseException as error:

@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from priorwise.core.frames import Table
 from priorwise.figures.pages import CSS
-from priorwise.serve.errors import Unavailable
+from priorwise.serve.errors import TooMany, Unavailable
 from priorwise.serve.http.limits import Tries
 from priorwise.serve.http.waiting import Few
 from priorwise.serve.page import views
@@ -112,6 +112,8 @@ class _Page:
                     work = self.working.submit(lambda: make(request), reader)
                     return await asyncio.wrap_future(work)
             except Unavailable as error:
+                if isinstance(error, TooMany):
+                    await self.tries.hold()
                 return self._sorry(503, f"The service cannot show this now: {error.public}.")
             except Exception as error:
                 self.service.bug(error, "page")

@@ -44,7 +44,7 @@ an operation waits for.
 """
 AGAIN: Final = 20
 """How often a transaction starts over where other processes open the same tasks."""
-AT_ONCE: Final = 500
+AT_ONCE: Final = 100
 """Tasks that are read at once where all are."""
 IDLE: Final = 4
 """Connections that are kept for reading."""
