@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -350,6 +351,49 @@ def test_slow_answers_are_few_and_apart(monkeypatch: pytest.MonkeyPatch) -> None
     assert slept == pytest.approx([SLOW + each * APART for each in range(4)])
 
 
+def test_who_asks_for_too_much_waits_for_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer at once would be asked for again at once. Nobody else waits."""
+    slept = list[float]()
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    asked = Asked(tmp_path / "d.db", prior=ExchangeableBetaPrior(2, 8))
+    monkeypatch.setattr("priorwise.serve.http.limits.asyncio.sleep", sleep)
+    assert asked("GET", "/v1/log", key="read").status_code == 200
+    assert not slept
+    monkeypatch.setattr(asked.service.exports, "_most", 0)
+    error(asked("GET", "/v1/log", key="read"), 503, "unavailable")
+    assert slept == [pytest.approx(SLOW, abs=0.1)]
+    assert asked("GET", "/v1/tasks", key="read").status_code == 200
+    assert len(slept) == 1
+
+
+def test_a_transaction_has_one_job_about_many_tasks(tmp_path: Path) -> None:
+    """A decision about one task waits for at most one of them, and goes before the next."""
+    store = opened(str(tmp_path / "d.db"))
+    assert isinstance(store, sql.SqlStore)
+    try:
+        waiting: sql.Turns[Any] = sql.Turns()
+        jobs = {
+            name: SimpleNamespace(wanted=SimpleNamespace(tasks=["t"] * tasks))
+            for name, tasks in (("many", 10), ("more", 10), ("one", 1), ("other", 1))
+        }
+        for name, client in (("many", "a"), ("more", "a"), ("one", "b"), ("other", "b")):
+            waiting.put(client, jobs[name])
+        store._waiting = waiting
+        batches = []
+        while store._waiting:
+            batches.append([name for job in store._batch() for name in jobs if jobs[name] is job])
+    finally:
+        store.close()
+    assert [sum(name in ("many", "more") for name in each) for each in batches[:2]] == [1, 1]
+    assert batches[0] == ["many"]
+    assert batches[1] == ["one", "more"]
+
+
 def test_a_connection_that_was_reset_is_forgotten(served: tuple[int, Asked]) -> None:
     port, _ = served
     made = weakref.WeakSet[Connection]()
@@ -552,7 +596,7 @@ def test_a_log_that_nobody_reads_holds_nothing_up(monkeypatch: pytest.MonkeyPatc
     class Unread:
         def write(self, text: str) -> None:
             go.wait(60)
-            lines.append(json.loads(text))
+            lines.extend(map(json.loads, text.splitlines()))
 
         def flush(self) -> None:
             """Nothing is kept."""

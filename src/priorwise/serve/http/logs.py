@@ -7,12 +7,15 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import suppress
 from datetime import UTC, datetime
-from queue import Full, Queue
+from queue import Empty, Full, Queue
 from typing import Final, TextIO, final
 
 import msgspec
 
+TOGETHER: Final = 0.02
+"""Seconds that a line waits for others: one write for each would take turns with requests."""
 WAITING: Final = 10_000
 """Lines that wait for who reads them."""
 Value = str | float | bool | None
@@ -62,9 +65,14 @@ class Log:
 
     def _serve(self) -> None:
         while True:
-            line = self._lines.get()
-            _written(sys.stderr, line)
-            self._lines.task_done()
+            lines = [self._lines.get()]
+            time.sleep(TOGETHER)
+            with suppress(Empty):
+                while len(lines) < WAITING:
+                    lines.append(self._lines.get_nowait())
+            _written(sys.stderr, "".join(lines))
+            for _ in lines:
+                self._lines.task_done()
 
     def drain(self, seconds: float) -> None:
         """Wait until all lines are written, but not long."""

@@ -54,7 +54,7 @@ DRAINED: Final = 4 << 20
 """Bytes of a body that is refused which are read all the same, so that the client gets to read why
 instead of a broken connection.
 """
-AT_ONCE: Final = 20
+AT_ONCE: Final = 10
 """Items of one request that are worked on before other keys have their turn."""
 SOON: Final = 2.0
 """Seconds that a request waits for the keys."""

@@ -171,6 +171,8 @@ class SqlStore(ABC):
                 _, job = self._waiting.take()
                 batch.append(job)
                 size += max(1, len(job.wanted.tasks))
+                if len(job.wanted.tasks) > 1:
+                    break  # a decision about one task waits for at most one job about many
         return sorted(batch, key=lambda job: len(job.wanted.tasks) >= MOST)  # large ones come last
 
     def _commit(self, jobs: list[_Job]) -> None:
