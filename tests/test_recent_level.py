@@ -228,8 +228,8 @@ def test_promises_hold_where_the_level_falls(seed: int) -> None:
     (at most 1 % of logs: more in 1 % of runs). Promises of the level at the end of the log and of a
     backtest must hold within 2 standard errors in 36 of 40 logs, 90 %. If they hold in 95.4 %, each
     fails by chance in P(Binomial(40, 0.954) < 36) = 3.4 % of runs. On the first 40 logs 39 and 37
-    hold. The 3 others are off by more than 10: the earlier half of their log shows no change, so
-    nothing fades. At such a rate the backtest fails in P(Binomial(40, 0.925) < 36) = 18 % of runs.
+    hold, and the 3 others are off by more than 10. At such a rate the backtest fails in
+    P(Binomial(40, 0.925) < 36) = 18 % of runs.
     The control, without fading, breaks the promises.
     """
     raised, alarms, control = 0, 0, 0

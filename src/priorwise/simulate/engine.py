@@ -46,11 +46,6 @@ class FollowsFirstPulls(Protocol):
         ...
 
 
-def compiled_policy(policy: Any) -> CompiledPolicy | None:
-    """Return the policy if it provides tile functions."""
-    return policy if isinstance(policy, CompiledPolicy) else None
-
-
 def choose(
     prior: Prior, believed: Prior, policy: Any, horizon: int, *, masked: bool, engine: Engine
 ) -> Runner:
@@ -60,9 +55,10 @@ def choose(
     validation.one_of("engine", engine, Engine)
     if isinstance(believed, FollowsFirstPulls):
         return _after_first_pulls(prior, believed, policy, horizon, masked=masked, engine=engine)
+    in_numpy = Runner("numpy", partial(run_numpy, prior, believed, policy))
     if engine == "numpy":
-        return Runner("numpy", partial(run_numpy, prior, believed, policy))
-    tiled = compiled_policy(policy)
+        return in_numpy
+    tiled = policy if isinstance(policy, CompiledPolicy) else None
     uses = frozenset() if tiled is None else tiled.uses
     belief = believed.tiles(horizon, uses) if isinstance(believed, CompiledPrior) else None
     environment = belief
@@ -84,7 +80,7 @@ def choose(
             f"must be 'auto' or 'numpy' here: the {role} {type(value).__name__} has no tile "
             "functions",
         )
-    return Runner("numpy", partial(run_numpy, prior, believed, policy))
+    return in_numpy
 
 
 def threads_for(

@@ -5,9 +5,9 @@ from typing import Any
 
 from priorwise.core.errors import ArgumentError
 from priorwise.core.protocols import Prior
-from priorwise.core.tiles import CompiledPrior
+from priorwise.core.tiles import CompiledPolicy, CompiledPrior
 from priorwise.core.types import FloatArray
-from priorwise.simulate.engine import Engine, choose, compiled_policy
+from priorwise.simulate.engine import Engine, choose
 
 
 def run_together(
@@ -36,7 +36,8 @@ def run_together(
     def block(begin: int) -> dict[str, int]:
         return {"seed": seed, "first": first + begin, "tasks": tasks - begin, "horizon": horizon}
 
-    tiled, true = compiled_policy(policy), _compiled_prior(prior)
+    tiled = policy if isinstance(policy, CompiledPolicy) else None
+    true = _compiled_prior(prior)
     if len(believed) > 1 and engine in ("auto", "compiled") and tiled and true is not None:
         from priorwise.kernels.loop import run_alike, run_beliefs
 
